@@ -6,8 +6,8 @@ assumed from the value before the loop; where an iteration ends with another typ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import lcm
 from typing import Any
 
@@ -15,12 +15,8 @@ import numpy as np
 
 from dcarray.core.errors import Untraceable
 from dcarray.ir.analysis.effects import writes
-from dcarray.ir.nodes import Apply, Branch, Compute, Dim, Expr, Load, Region, Stmt, While, Window
+from dcarray.ir.nodes import Apply, Dim, Load, Stmt, Window
 from dcarray.ir.ops import const
-from dcarray.ir.passes.base import Log
-from dcarray.ir.passes.portable.simplify import SIMPLIFY
-from dcarray.ir.statements import bodies, with_bodies
-from dcarray.ir.windows import map_loads
 
 from ..entry.entry_values import DType
 from ..operations.descriptions import change_of
@@ -45,6 +41,7 @@ from ..operations.values import (
 from ..syntax.loop_exits import is_kept
 from ..syntax.syntax_facts import Names
 from .expressions import Frame
+from .same_statements import are_same_with
 from .stacks import Stacks
 
 _U8, _BOOL = np.dtype(np.uint64), np.dtype(np.bool_)
@@ -338,8 +335,7 @@ class LoopBodies(Stacks):
         self.memory.restore(checkpoint)
         first = self._trace(loop, assumed, first=True)
         same = all(self._refine(n, assumed[n], loop, first) == assumed[n] for n in loop.names)
-        others = [_with_constants(stmt, values) for stmt in iteration.block]
-        if not same or _simplified(first.block) != _simplified(others):
+        if not same or not are_same_with(values, first.block, iteration.block):
             raise different
         self.memory.restore(after)
 
@@ -413,19 +409,3 @@ class LoopBodies(Stacks):
         limits = (-MAX_COUNTER, MAX_COUNTER - 1) if before is int else None
         python = self.memory.value(expr, scalar=True, weak=before, limits=limits)
         return PythonOrNumpy(python, value, loop.ran)
-
-
-def _simplified(block: list[Stmt]) -> tuple[Stmt, ...]:
-    return SIMPLIFY.fn(Region((), (), tuple(block)), Log()).body
-
-
-def _with_constants(stmt: Stmt, values: Mapping[str, Expr]) -> Stmt:
-    """Return a statement with constants in place of all loads of some arrays."""
-
-    def expr(root: Any) -> Any:
-        return None if root is None else map_loads(root, lambda node: values.get(node.window.array, node))
-
-    if isinstance(stmt, Compute):
-        return replace(stmt, body=expr(stmt.body), init=expr(stmt.init))
-    copy = with_bodies(stmt, [tuple(_with_constants(s, values) for s in body) for body in bodies(stmt)])
-    return replace(copy, cond=expr(copy.cond)) if isinstance(copy, While | Branch) else copy
