@@ -31,13 +31,10 @@ def bound_plan(source: SiteSource, loaded: Any, entry: Entry) -> Any:
     live = (*source.live, *[RETURNED] * source.returns)
     if entry.device is None:
         made_on = entry.kind[0][2]
-        if made_on not in ("cpu", AUTO) and entry.wraps and not source.is_loop and _makes_arrays(loaded):
+        makes_arrays = any(result.kind in ("array", "view") for _, result in loaded.payload.results)
+        if made_on not in ("cpu", AUTO) and entry.wraps and not source.is_loop and makes_arrays:
             raise PlanMismatch(f"what makes arrays on {made_on} is recorded")
         return LoopPlan(loaded, names, live, wraps=entry.wraps, owned=True, is_loop=source.is_loop)
     from .device_loop_plan import DeviceLoopPlan  # only programs with devices load their package
 
     return DeviceLoopPlan(loaded, names, entry.device, live)
-
-
-def _makes_arrays(loaded: Any) -> bool:
-    return any(result.kind in ("array", "view") for _, result in loaded.payload.results)

@@ -194,12 +194,8 @@ def chain_of(top: FrameType, sites: Mapping[int, Any] | None, depth: int) -> Cha
 
 def _line_before(frame: FrameType) -> int:
     """Return the last line before a frame's current instruction, such as a jump back, that has no line."""
-    last = 0
-    for start, _, line in frame.f_code.co_lines():
-        if start > frame.f_lasti:
-            break
-        last = line or last
-    return last
+    lines = [line for start, _, line in frame.f_code.co_lines() if line and start <= frame.f_lasti]
+    return lines[-1] if lines else 0
 
 
 SAMPLER = Sampler()

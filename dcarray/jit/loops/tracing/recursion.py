@@ -347,8 +347,7 @@ def _array_of(value: Value) -> Any:
 def _frames_of(function: Function) -> int:
     """Return how much deeper a call by a function is than the function: a comprehension has a frame, too, and
     a C function that takes it counts as one up to Python 3.11."""
-    nodes = walk(function_of_text(function.source))
-    return 3 if any(isinstance(node, Comprehension) for node in nodes) else 1
+    return 1 + 2 * any(isinstance(one, Comprehension) for one in walk(function_of_text(function.source)))
 
 
 def _results_of(tree: ast.FunctionDef) -> int | None:

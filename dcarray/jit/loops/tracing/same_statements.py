@@ -12,17 +12,12 @@ from dcarray.ir.passes.portable.simplify import SIMPLIFY
 from dcarray.ir.statements import bodies, with_bodies
 from dcarray.ir.windows import map_loads
 
-__all__ = ["are_same_with"]
-
 
 def are_same_with(values: Mapping[str, Expr], first: Sequence[Stmt], second: Sequence[Stmt]) -> bool:
     """Whether statements do the same as others, in which some arrays have these constant values."""
     constant = [_with_constants(stmt, values) for stmt in second]
-    return _simplified(first) == _simplified(constant)
-
-
-def _simplified(stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
-    return SIMPLIFY.fn(Region((), (), tuple(stmts)), Log()).body
+    one, other = (SIMPLIFY.fn(Region((), (), tuple(stmts)), Log()).body for stmts in (first, constant))
+    return one == other
 
 
 def _with_constants(stmt: Stmt, values: Mapping[str, Expr]) -> Stmt:
