@@ -67,6 +67,8 @@ class MadeUpDevice:
 def make_up(monkeypatch: pytest.MonkeyPatch, *devices: MadeUpDevice) -> None:
     """Put devices into the table, as those of a kind of their own; what they run the region interpreter
     does."""
+    for device in devices:  # it is known for good, and has to work again after a test that lost it
+        monkeypatch.setattr(device, "error", None)
     monkeypatch.setattr(table, "KINDS", (*table.KINDS, "made-up"))
     monkeypatch.setitem(table._found, "made-up", list(devices))
     _run_by_interpreter(monkeypatch)
