@@ -50,7 +50,7 @@ jumps = st.sampled_from([["break"], ["continue"], ["return a"]])
 def counted(test: str, body: list[str]) -> list[str]:
     """A loop with a counter of its own, so that it ends whatever loops there are inside."""
     w = f"w{sum('while' in line for line in body)}"
-    return [f"{w} = 0", f"while {w} < 3 and {test}:", *indent([f"{w} = {w} + 1", *body])]
+    return [f"{w} = 0", f"while {w} < 3 and ({test}):", *indent([f"{w} = {w} + 1", *body])]
 
 
 def compound(inner: Any) -> Any:
