@@ -42,13 +42,18 @@ def values(dtype):
         if dtype.kind in "iu":
             info = np.iinfo(dtype)
             few = [n for n in (*INTEGERS, *(-n for n in INTEGERS)) if info.min <= n <= info.max]
-            return np.array([*few, info.min, info.min + 1, info.max, info.max - 1], dtype)
+            least, most = int(info.min), int(info.max)
+            few += [least, least + 1, least // 2, most // 3, most // 2 + 1, most - 1, most]
+            return np.array(few, dtype)
         real = np.array(FLOATS, np.dtype(dtype.char.lower()))
         if dtype.kind == "f":
-            more = rng.normal(0, 3, 40).astype(dtype)
-            return np.concatenate([real, more, np.array([np.finfo(dtype).max, np.finfo(dtype).tiny], dtype)])
-        parts = real[:14]
-        return (parts[:, None] + 1j * parts[None, :]).ravel().astype(dtype)
+            more, info = rng.normal(0, 3, 40).astype(dtype), np.finfo(dtype)
+            tiny = info.smallest_subnormal
+            ends = np.array([info.max, info.tiny, tiny, 3 * tiny], dtype)
+            return np.concatenate([real, more, ends, -ends])
+        parts = np.array([*FLOATS[:18], 0.1, 1e30, 1e-30], real.dtype)
+        pairs = np.array([*itertools.product(parts, parts)])
+        return np.ascontiguousarray(pairs).view(dtype).ravel()
 
 
 def operands(kinds):
