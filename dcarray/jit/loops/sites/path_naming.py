@@ -25,7 +25,6 @@ from ..syntax.originals import original
 from ..syntax.path_names import Path, appended, has_own_names, numbered, stacked
 from ..syntax.source import names_in
 from ..syntax.syntax_facts import NONE, Names, loads, stores, walk
-from .functions import bindings
 from .named_body import Lookup, NamedBody, Paths, Rewritten
 from .object_parts import Unread, is_object
 
@@ -219,8 +218,6 @@ class _Functions:
         source = inlined_source(function, code)
         if source is None:
             raise Unnamed(f"the source of {what} is not known")
-        if id(function.__globals__) in bindings:  # the statements would have NumPy's own arrays
-            raise Unnamed(f"{what} makes arrays that are on a device or over ranks")
         try:
             given = {name: self._paths.value(path) for name, path in objects.items() if path.root}
         except Unread:

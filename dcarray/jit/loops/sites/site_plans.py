@@ -26,7 +26,7 @@ from dcarray.tiering import admission
 
 from ..entry.bound_names import is_inside
 from ..entry.entry_values import DeviceGuard
-from ..entry.guards import ARRAYS, knows_wrapped
+from ..entry.guards import ARRAYS, ObjectGuard, knows_wrapped
 from ..entry.lists import ListElements
 from ..syntax.path_names import shown
 from ..syntax.stubs import function_at
@@ -184,7 +184,7 @@ class SitePlans:
             request = request._replace(loop=loop, target=device.target, undone=False)
         entry = Entry(kind, pattern, guards, request, device)
         self.entries[entry.key] = entry
-        calls = kind[0][3] and any(callable(value) or type(value) is ModuleType for value in values)
+        calls = kind[0][3] and any(callable(one) or type(one) in (ModuleType, ObjectGuard) for one in values)
         entry.wraps = knows_wrapped() and (calls or any(map(is_wrapped, values)))
         return entry
 
