@@ -113,7 +113,8 @@ AS_ONE_STEP(call_short, call_short_run)
     DO(python) DO(checks) DO(others) DO(names) DO(builtins) DO(driver) DO(serves) DO(symbols) DO(threads) DO(flags) DO(bound)   \
         DO(contexts) DO(failed) DO(acquire) DO(release) DO(empty) DO(spec) DO(shapes)
 
-/* What the collector of garbage and a run's owner call, for a type of runs that keeps objects: FIELDS, which FORGET makes unused. */
+/* The functions of a type of runs that keeps objects, its FIELDS: those of the collector, and `otherwise`.  FORGET names the numbers
+ * of parts that borrow from these objects. */
 #define KEEPS_OBJECTS(Type, prefix, FIELDS, FORGET)                                                                             \
     static int prefix##_traverse(PyObject *self, visitproc visit, void *arg)                                                    \
     {                                                                                                                           \

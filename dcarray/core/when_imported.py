@@ -1,4 +1,4 @@
-"""What is done when the program imports a module, such as NumPy, without which other programs run."""
+"""Functions that are called when the program imports a module, such as NumPy, that it may never import."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class DeviceBlock:
                 self._copy(window, True)
 
     def take(self, windows: Sequence[NDArray]) -> None:
-        """Copy windows on the host's memory, which messages have written, to the device if it is in use."""
+        """Copy to the device, if its buffer is in use, the parts of the host's memory that messages wrote."""
         if not self._there:
             self._here = True
             return
@@ -134,7 +134,7 @@ class DeviceBlock:
             self._copy(window, False)
 
     def _copy(self, window: NDArray, to_host: bool) -> None:
-        """Copy the bytes from a window's first element to its last one, to the host or to the device."""
+        """Copy the bytes that a window spans, from its first to its last element, between host and device."""
         if window.size:
             mem = self._memory()
             begin, end = byte_bounds(window)

@@ -318,7 +318,7 @@ class _Run:
             self.held[name] = Held(after[name], program.layout(name), program.valid.get(name), own)
 
     def _plan(self, block: Block) -> LayoutPlan:
-        """Return the plan of a block where arrays lie as they do now."""
+        """Return the plan of a block of statements for the present layouts of its arrays; make it once."""
         names = sorted(frozenset().union(*map(touched_arrays, block.body)))
         there = [(name, *self.held[name][1:]) for name in names if name in self.held]
         key = tuple(there), self._finite, self.preserves, self._options, self._comm.size, self._comm.rank

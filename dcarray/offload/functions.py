@@ -210,8 +210,8 @@ def _argmin(k: Kernels, a: Any, axis: Any = None, out: Any = None, *, keepdims: 
 
 
 def _first_extreme(k: Kernels, a: Any, axis: Any, out: Any, keepdims: bool, extreme: Any) -> Any:
-    """Return ``argmax`` or ``argmin``, given ``np.max`` or ``np.min``: how many elements come before the
-    first that is the extreme or NaN."""
+    """Compute `numpy.argmax` or `numpy.argmin`, for ``extreme`` `numpy.max` or `numpy.min`: the number of
+    elements before the first one that is the extreme or NaN."""
     x = there(k, a)
     require(out is None and type(keepdims) is bool and (axis is None or type(axis) is int))
     kept = (1,) * x.ndim if axis is None else None

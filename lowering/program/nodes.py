@@ -55,7 +55,7 @@ class Copy:
 
 @record(frozen=True, slots=True)
 class Launch:
-    """A statement that a compiled kernel runs."""
+    """A step of a program: one statement, run by a compiled kernel with the arrays bound to it."""
 
     stmt: Stmt
     kernel: Kernel

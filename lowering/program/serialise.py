@@ -48,7 +48,7 @@ def in_process(plan: Plan, relations: list[Any], payload: Any = None) -> LoadedP
 
 
 def serialised(plan: Plan, relations: list[Any], payload: Any = None) -> bytes:
-    """Return a plan as bytes.
+    """Return a plan as bytes, a pickle that other processes can load.
 
     Raises
     ------

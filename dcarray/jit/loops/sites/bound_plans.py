@@ -31,8 +31,8 @@ def bound_plan(source: SiteSource, loaded: Any, entry: Entry) -> Any:
     live = (*source.live, *[RETURNED] * source.returns)
     if entry.device is None:
         made_on = entry.kind[0][2]
-        makes_arrays = any(result.kind in ("array", "view") for _, result in loaded.payload.results)
-        if made_on not in ("cpu", AUTO) and entry.wraps and not source.is_loop and makes_arrays:
+        on_device = made_on not in ("cpu", AUTO) and entry.wraps and not source.is_loop
+        if on_device and any(result.kind in ("array", "view") for _, result in loaded.payload.results):
             raise PlanMismatch(f"what makes arrays on {made_on} is recorded")
         return LoopPlan(loaded, names, live, wraps=entry.wraps, owned=True, is_loop=source.is_loop)
     from .device_loop_plan import DeviceLoopPlan  # only programs with devices load their package

@@ -12,6 +12,8 @@ from dcarray.ir.passes.portable.simplify import SIMPLIFY
 from dcarray.ir.statements import bodies, with_bodies
 from dcarray.ir.windows import map_loads
 
+__all__ = ["are_same_with"]
+
 
 def are_same_with(values: Mapping[str, Expr], first: Sequence[Stmt], second: Sequence[Stmt]) -> bool:
     """Whether statements do the same as others, in which some arrays have these constant values."""

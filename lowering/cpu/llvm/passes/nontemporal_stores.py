@@ -26,8 +26,8 @@ _STORE = re.compile(r"^(  store <(\d+) x (\w+)> .*, align )\d+(,.*!llvm\.access\
 
 
 def use_streaming_stores(text: str) -> str:
-    """Return the optimised LLVM text with marked vector stores made nontemporal; the same object without
-    any."""
+    """Return optimised LLVM text in which the vector stores with the mark are nontemporal (they bypass the
+    caches); the same object if there are none."""
     listed = nodes(text, GROUP)
     if listed is None:
         return text
