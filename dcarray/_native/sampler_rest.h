@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 
 static pthread_mutex_t RestMutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t RestEnded = PTHREAD_COND_INITIALIZER;
@@ -174,14 +175,14 @@ rest(PyObject *module, PyObject *seconds)
     left.tv_nsec = (long)((length - (double)left.tv_sec) * 1e9);
     Py_BEGIN_ALLOW_THREADS
     nanosleep(&left, NULL);
-    if (!Ending && interval != NULL && set_interval != NULL) {
+    while (Ending) /* at last CPython forgets that it has ended, and would let this thread have what is gone */
+        pause();
+    if (interval != NULL && set_interval != NULL) {
         before = interval();
         set_interval(INTERVAL);
     }
-    if (!Ending) {
-        want_lock(1);
-        Py_AddPendingCall(let_go_first, NULL); /* where there are too many, the lock comes later */
-    }
+    want_lock(1);
+    Py_AddPendingCall(let_go_first, NULL); /* where there are too many, the lock comes later */
     Py_END_ALLOW_THREADS
     want_lock(0);
     if (before > 0 && interval() == INTERVAL) /* else the program has set another one */

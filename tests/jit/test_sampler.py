@@ -174,7 +174,7 @@ def test_no_garbage_is_collected_while_frames_are_looked_at(monkeypatch: pytest.
     thread = threading.Thread(target=looked.wait)
     thread.start()
     with pytest.raises(Stopped):
-        made._watch()
+        made._watch(*sampler.tools())
     thread.join()
     assert seen == [False] and gc.isenabled()
 
@@ -255,5 +255,5 @@ def test_nothing_becomes_hot_in_a_young_program(
     monkeypatch.setattr(own, "_look", lambda *_: hot.append(now[0] - own._begun))
     monkeypatch.setattr(own, "_note_refused", lambda *_: None)
     with pytest.raises(SystemExit):
-        own._watch()
+        own._watch(*sampler.tools())
     assert seconds <= hot[0] <= seconds + admission.RESTING

@@ -65,7 +65,7 @@ class Sampler:
         if self._pid != os.getpid():  # threads do not survive a fork
             self._pid = os.getpid()
             with suppress(RuntimeError):  # no thread can be started
-                start_new_thread(self._watch, ())
+                start_new_thread(self._watch, tools())
 
     def add_copy(self, copy: CodeType, code: CodeType) -> None:
         """Watch ``copy``, a copy of ``code``, for the same sites; do nothing if ``code`` has none."""
@@ -76,9 +76,8 @@ class Sampler:
         """Return all sites that are watched."""
         return list(dict.fromkeys(site for _, sites in list(self._sites.values()) for site in sites))
 
-    def _watch(self) -> None:
+    def _watch(self, rest: Callable[[float], None], chains: Chains) -> None:
         own = get_ident()
-        rest, chains = tools()
         young = admission.YOUNG if cores.available() > 1 else admission.YOUNG_ALONE
         last = time.perf_counter()
         while True:
