@@ -20,7 +20,6 @@ from mpi4py import MPI
 from .call_location import Location, caller, location_text, traceback_text
 from .deadlock import AnyOf, MessageEnd
 from .errors import CommError, MismatchError, RankError
-from .mpi_devices import takes_device_memory
 from .mpi_persistent import MessageGroup, MpiPersistentMessages
 from .mpi_requests import keep_until_done, wait_all
 from .mpi_service import Job, abort
@@ -134,8 +133,6 @@ class MpiCommunicator:
         self.rank: int = comm.rank
         self.size: int = comm.size
         self._subs: dict[tuple[int, ...], MpiCommunicator] = {}
-
-    takes_device_memory = takes_device_memory
 
     def isend(self, parts: Sequence[Array], dest: int, tag: int) -> Request:
         sendable(parts)

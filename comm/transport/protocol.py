@@ -100,10 +100,6 @@ class Communicator(Protocol):
     rank: int
     size: int
 
-    def takes_device_memory(self, trusted: bool) -> bool:
-        """Return whether windows, unless they are of collectives, may be in a CUDA device's memory; with
-        ``trusted`` also if the MPI library does not say that it takes these."""
-
     def isend(self, parts: Sequence[Array], dest: int, tag: int) -> Request:
         """Begin to send windows as one message."""
 

@@ -198,9 +198,6 @@ class ThreadCommunicator:
         self._subs: dict[tuple[int, ...], ThreadCommunicator] = {}
 
     # ---- messages --------------------------------------------------------------------------------
-    def takes_device_memory(self, trusted: bool) -> bool:
-        return False
-
     def isend(self, parts: Sequence[Array], dest: int, tag: int) -> Request:
         message = _Message(self, "send", sendable(parts), check_rank(dest, self.size), check_tag(tag))
         if dest != self.rank:

@@ -38,7 +38,6 @@ class Options:
     target: str = "cpu"
     graphs: bool = True
     graph_memory: int | None = None
-    device_messages: str = "auto"
 
 
 def _device(value: Any) -> str:
@@ -160,7 +159,6 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "target": _target,
     "graphs": _flag,
     "graph_memory": _bytes,
-    "device_messages": _one_of("auto", "staged", "direct"),
 }
 
 
@@ -358,9 +356,6 @@ def options(**values: Any) -> Iterator[Options]:
     graph_memory : int or None
         Bytes that the temporaries of a graph may take where an order of its nodes allows that; None is a
         quarter of the device's memory.
-    device_messages : {"auto", "staged", "direct"}
-        Whether messages of ranks with a CUDA device each are copied to the host first: where MPI does not say
-        that it takes device memory (the default); always; only where they must be.
 
     Yields
     ------

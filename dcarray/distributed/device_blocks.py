@@ -1,15 +1,13 @@
 """Local blocks of a rank that computes on a device; their elements are there, on the host, or in both places.
 
-Messages go through the host, unless MPI takes them in the device's memory.  Before elements are sent, they
-are copied from the device to the host; elements that have arrived are copied to the device.  Each copy has
-all bytes from a window's first to its last element.
+Messages go through the host: elements are copied from the device before they are sent, and to the device
+when they have arrived.  Each copy has all bytes from a window's first to its last element.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -146,15 +144,6 @@ class DeviceBlock:
                 self.device.upload(span, self._buffer, start)
 
     # ---- the device -----------------------------------------------------------------------------------
-    def device_memory(self) -> NDArray | None:
-        """Wait for the device, and return an array on its memory, for MPI alone; None if that has no address,
-        or not the newest elements."""
-        address = self.device.address(self._buffer) if self._there else None
-        if address is None:
-            return None
-        self.device.synchronise()
-        return np.asarray(_Memory(self._buffer, address, self.shape, self.dtype)).view(_Unreadable)
-
     def on_device(self) -> Any:
         """Return the device's buffer, after the newest elements, if there are any, were copied there.
 
@@ -173,27 +162,6 @@ class DeviceBlock:
     def written(self) -> None:
         """Note that the device has written to the buffer, so that the host's elements are out of date."""
         self._there, self._here = True, False
-
-
-class _Memory:
-    """A device's memory in the form of NumPy's array interface; an array on it keeps the buffer alive."""
-
-    def __init__(self, buffer: Any, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        self.buffer = buffer
-        self.__array_interface__ = {
-            "version": 3, "data": (address, False), "shape": shape, "typestr": dtype.str,
-        }  # fmt: skip
-
-
-class _Unreadable(np.ndarray[Any, Any]):
-    """An array that no ufunc takes and that is not printed, since the host cannot read its elements."""
-
-    __array_ufunc__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"<{self.nbytes} bytes in a device's memory>"
-
-    __str__ = __repr__
 
 
 def there(device: Device | None, block: NDArray) -> Any:
@@ -229,12 +197,8 @@ def execute(
     device = device_of(options)
     if device is None:
         return execution.execute(program, comm, given, local, np.empty)
-    how = options.device_messages
-    direct = how != "staged" and comm.takes_device_memory(how == "direct")
-    # MPI may expect that the memory is of CUDA's current device
-    with device.running() if direct else nullcontext():
-        make = partial(DeviceBlock, device)
-        return execution.execute(program, comm, given, local, np.empty, allocate=make, direct=direct)
+    allocate = partial(DeviceBlock, device)
+    return execution.execute(program, comm, given, local, np.empty, allocate=allocate)
 
 
 def run(plan: ExecutablePlan, region: Region, arrays: Mapping[str, Any], options: config.Options) -> bool:

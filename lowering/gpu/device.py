@@ -72,9 +72,6 @@ class Device(Protocol):
             If the device has no memory left.
         """
 
-    def address(self, buffer: Any) -> int | None:
-        """Return the address of a buffer's memory, as libraries for CUDA take it; None if it has none."""
-
     def pinned(self, nbytes: int, source: NDArray[Any] | None, read: bool) -> Any | None:
         """Return a buffer for one run that has a twin in page-locked memory of the host, with the elements of
         the C-contiguous array ``source``; None if there is no such memory.  ``read``: whether the host will

@@ -30,7 +30,6 @@ def execute(
     empty: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty,
     around: Callable[[Any], AbstractContextManager[object]] = no_context,
     allocate: Callable[[tuple[int, ...], np.dtype[Any]], Any] | None = None,
-    direct: bool = False,
 ) -> dict[str, Any]:
     """Run the program of one rank.
 
@@ -49,8 +48,6 @@ def execute(
         Returns the context manager for a statement outside of regions, given its location.
     allocate : callable, optional
         Makes the local arrays, where these are no plain ones.
-    direct : bool
-        Whether messages may be sent from, and received in, the memory of devices.
 
     Returns
     -------
@@ -62,7 +59,7 @@ def execute(
     An exception of ``local`` is raised only after pending messages are complete, so all ranks fail alike.
     """
     there = program.given
-    at = Execution(comm, {there[name]: array for name, array in given.items()}, local, empty, around, direct)
+    at = Execution(comm, {there[name]: array for name, array in given.items()}, local, empty, around)
     memory, new = at.memory, allocate or empty
     try:
         for step, fresh, last in program.schedule:

@@ -25,7 +25,7 @@ from dcarray.comm.transport.protocol import OPERATORS, Array, Communicator, Coun
 from dcarray.ir.nodes import Region
 from dcarray.ir.ops import OPS
 
-from .elsewhere import Arriving, direct_memory, finish, with_axes
+from .elsewhere import Arriving, finish, with_axes
 
 __all__ = [
     "ArrayExchange", "Begin", "Exchanges", "Execution", "Finish", "Frame", "Local", "Memory",
@@ -87,8 +87,6 @@ class Execution:
         Allocates an array of a shape and dtype.
     around : callable
         Returns the context manager for a statement outside of regions, given its location.
-    direct : bool
-        Whether messages may be in the memory of devices.
     pending : dict of int to (PendingExchange, list)
         The exchanges under way, with what will have arrived, by the identity of their steps.
     """
@@ -98,7 +96,6 @@ class Execution:
     local: Callable[[Region, Mapping[str, Array]], None]
     empty: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty
     around: Callable[[Any], AbstractContextManager[object]] = no_context
-    direct: bool = False
     pending: dict[int, tuple[PendingExchange, Arriving]] = field(default_factory=dict)
 
     def array(self, name: str, writing: bool = False) -> Array:
@@ -188,25 +185,20 @@ class Exchanges:
 
     def start(self, at: Execution) -> tuple[PendingExchange, Arriving]:
         """Begin the exchanges; returns them, and what arrives in arrays that are elsewhere."""
-        sources = [(at.memory[one.source], one.source_view, one.plan.sends) for one in self.items]
-        targets = [(at.memory[one.target], one.target_view, one.plan.receives) for one in self.items]
-        direct = at.direct and not any(one.plan.local_copies for one in self.items)
-        there = [direct_memory(ends) if direct else None for ends in (sources, targets)]
         arrays: list[tuple[Exchange, Array, Array]] = []
         arriving: Arriving = []
-        for k, item in enumerate(self.items):
-            source, target = (
+        for one in self.items:
+            source, target = at.memory[one.source], at.memory[one.target]
+            sent, received = (
                 with_axes(end if isinstance(end, np.ndarray) else end.memory(), axes)
-                if held is None
-                else held[k]
-                for (end, axes, _), held in zip((sources[k], targets[k]), there, strict=True)
+                for end, axes in ((source, one.source_view), (target, one.target_view))
             )
-            if there[0] is None and not isinstance(end := sources[k][0], np.ndarray):
-                end.bring([box_view(source, box) for box in item.plan.boxes_read()])
-            if not isinstance(end := targets[k][0], np.ndarray):
-                windows = [box_view(target, box) for box in item.plan.boxes_written()]
-                arriving.append(partial(end.take, windows) if there[1] is None else end.written)
-            arrays.append((item.plan, source, target))
+            if not isinstance(source, np.ndarray):
+                source.bring([box_view(sent, box) for box in one.plan.boxes_read()])
+            if not isinstance(target, np.ndarray):
+                windows = [box_view(received, box) for box in one.plan.boxes_written()]
+                arriving.append(partial(target.take, windows))
+            arrays.append((one.plan, sent, received))
         return self.persistent.start(at.comm, arrays), arriving
 
 

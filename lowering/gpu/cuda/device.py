@@ -189,10 +189,6 @@ class CudaDevice:
         with self.current():
             return CudaBuffer(self._alloc(max(nbytes, 1)), nbytes)
 
-    def address(self, buffer: CudaBuffer) -> int:
-        """Return the address of a buffer's memory."""
-        return int(buffer.ptr)
-
     def pinned(self, nbytes: int, source: NDArray[Any] | None, read: bool) -> PinnedBuffer | None:
         """Return a `PinnedBuffer`; None if it would be too large, or if there is no page-locked memory."""
         if self.pins and nbytes <= MAX_PINNED:

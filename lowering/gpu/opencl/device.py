@@ -126,9 +126,6 @@ class OpenCLDevice:
                 return self._cl.Buffer(self.context, self._cl.mem_flags.READ_WRITE, max(nbytes, 1))
             return pool.allocate(max(nbytes, 1))
 
-    def address(self, buffer: Any) -> None:
-        """Return None: buffers have no address that other libraries take."""
-
     def pinned(self, nbytes: int, source: NDArray[Any] | None, read: bool) -> None:
         """Return None: small values are copied by `upload` and `download`."""
 
