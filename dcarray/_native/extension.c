@@ -423,6 +423,10 @@ static PyMethodDef methods[] = {
     METHOD("make_object_run", make_object_run, METH_VARARGS)
     METHOD("rest", rest, METH_O)
     METHOD("end_rest", end_rest, METH_NOARGS)
+    METHOD("hold_collections", hold_collections, METH_NOARGS)
+    METHOD("release_collections", release_collections, METH_NOARGS)
+    METHOD("waiting", waiting, METH_FASTCALL)
+    METHOD("forget_holds", forget_holds, METH_NOARGS)
     METHOD("chains", chains_of_threads, METH_VARARGS)
     METHOD("have_done", have_done, METH_O)
     METHOD("listen", listen_to_tools, METH_NOARGS)
@@ -436,9 +440,11 @@ static int
 fill_module(PyObject *module)
 {
 #define MAKE_NAME(variable, text) || (variable = PyUnicode_InternFromString(text)) == NULL
-    if (0 NAMES(MAKE_NAME))
+    PyObject *gc = PyImport_ImportModule("gc");
+    if (gc == NULL || (GetThreshold = PyObject_GetAttrString(gc, "get_threshold")) == NULL ||
+        (SetThreshold = PyObject_GetAttrString(gc, "set_threshold")) == NULL || 0 NAMES(MAKE_NAME))
         return -1;
-    return PyModule_AddIntConstant(module, "REVISION", 71) < 0 || PyModule_AddType(module, &BoundNameType) < 0 || add_constants(module) < 0 ? -1 : 0;
+    return PyModule_AddIntConstant(module, "REVISION", 72) < 0 || PyModule_AddType(module, &BoundNameType) < 0 || add_constants(module) < 0 ? -1 : 0;
 }
 
 /* What is static here is guarded by the interpreter's lock, which a Python without one takes for this module, and there is

@@ -59,6 +59,74 @@ forget_rest(void)
     WantsLock = 0;
 }
 
+/* Threads of this package's own collect no garbage (dcarray/core/uncollected.py).  The first threshold is 0 meanwhile: whether
+ * collections are enabled is the program's own affair, which it reads and sets.  Explicit collections are done. */
+static PyObject *GetThreshold, *SetThreshold; /* `gc.get_threshold`, `gc.set_threshold` */
+static _Thread_local int Holds;               /* how often this thread holds collections back */
+static int Holding;                           /* how many threads do, but for those that wait */
+static long Threshold;                        /* the program's first one */
+
+static void
+set_collections(int may)
+{
+    int collects = PyGC_Disable(); /* else what is made here could start one */
+    PyObject *all = PyObject_CallNoArgs(GetThreshold);
+    long first = all == NULL ? 0 : PyLong_AsLong(PyTuple_GET_ITEM(all, 0)), next = may && first == 0 ? Threshold : may ? first : 0;
+    PyObject *number = PyLong_FromLong(next), *done = number == NULL ? NULL : PyObject_CallOneArg(SetThreshold, number);
+    if (!may)
+        Threshold = first;
+    Py_XDECREF(all);
+    Py_XDECREF(number);
+    Py_XDECREF(done);
+    PyErr_Clear();
+    if (collects)
+        PyGC_Enable();
+}
+
+/* hold_collections(): no thread starts a collection by itself until this one calls `release_collections` as often, or waits. */
+static PyObject *
+hold_collections(PyObject *module, PyObject *nothing)
+{
+    if (Holds++ == 0 && Holding++ == 0)
+        set_collections(0);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+release_collections(PyObject *module, PyObject *nothing)
+{
+    if (--Holds == 0 && --Holding == 0)
+        set_collections(1);
+    Py_RETURN_NONE;
+}
+
+/* waiting(function, *arguments): call a function that waits, while this thread does not hold collections back. */
+static PyObject *
+waiting(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    PyObject *result;
+    if (Holds && --Holding == 0)
+        set_collections(1);
+    result = PyObject_Vectorcall(args[0], args + 1, count - 1, NULL);
+    if (Holds && Holding++ == 0) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        set_collections(0);
+        PyErr_Restore(type, value, traceback);
+    }
+    return result;
+}
+
+/* forget_holds(): a child of a fork has none of the other threads. */
+static PyObject *
+forget_holds(PyObject *module, PyObject *nothing)
+{
+    Holding = Holds > 0;
+    if (!Holding)
+        set_collections(1);
+    Py_RETURN_NONE;
+}
+
 /* Call ``work()`` in the main thread.  Errors of Python's own classes are of no interest to the program, unlike those of handlers of
  * signals, which wait, and what other threads raise here.  All this is in C since a function in Python has no room where the program
  * has come to the limit of recursion. */

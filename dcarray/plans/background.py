@@ -16,6 +16,7 @@ from functools import cache
 from itertools import count
 from typing import Any, NamedTuple
 
+from dcarray.core.uncollected import thread_without_collections, waiting
 from dcarray.lowering.runtime.forks import held_in_forks
 from dcarray.tiering.admission import PATIENCE, SUSPECT
 
@@ -46,9 +47,9 @@ class _Heap:
         """Wait for the next item of the queue and return it; give free memory back if none comes soon."""
         if self._due:
             with suppress(queue.Empty):
-                return jobs.get(timeout=REST)
+                return waiting(jobs.get, True, REST)
             self._give_back()
-        return jobs.get()
+        return waiting(jobs.get)
 
     def _give_back(self) -> None:
         if self._trim is not None:
@@ -181,6 +182,7 @@ class Background:
         """Whether any job is not done yet, including the jobs of `submit_later`."""
         return bool(self._held) or (bool(self._undone) and self._pid == os.getpid())
 
+    @thread_without_collections()
     def _work(self, jobs: queue.SimpleQueue[Any], undone: list[_Job], ended: threading.Lock) -> None:
         heap = _Heap()
         try:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from dcarray.core import cores
+from dcarray.core.uncollected import waiting
 
 from . import idle_planners, server
 
@@ -157,7 +158,7 @@ class PlanningProcess:
         start, had, used = time.monotonic(), self.processor_seconds(), time.process_time()
         lost, parts = 0.0, bytearray()
         while len(parts) < size:
-            if not poll.poll(_LOOK):
+            if not waiting(poll.poll, _LOOK):
                 waited = time.monotonic() - start
                 own = max(0.0, time.process_time() - used - (cores.available() - 1) * waited)
                 lost = waited - (self.processor_seconds() - had) - _OWN * own

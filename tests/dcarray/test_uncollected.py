@@ -1,29 +1,91 @@
-"""Work of our own collects no garbage of the program's."""
+"""Work of our own collects no garbage of the program's: finalizers run where the program runs."""
 
 import gc
+import os
+import threading
+from collections.abc import Iterator
 
 import pytest
 
 from dcarray.core import behind, open_door
-from dcarray.core.uncollected import uncollected
+from dcarray.core.native import BUILT
+from dcarray.core.uncollected import uncollected, waiting
+from dcarray.plans.background import Background
+
+pytestmark = [
+    pytest.mark.skipif(not BUILT, reason="the C module is not built"),
+    pytest.mark.one_process("garbage is the process's own"),
+]
 
 
-def test_a_block_without_collections() -> None:
-    assert gc.isenabled()
-    with pytest.raises(ValueError, match="inside"), uncollected():
-        assert not gc.isenabled()
-        with uncollected():
-            pass
-        assert not gc.isenabled()
-        raise ValueError("inside")
-    assert gc.isenabled()
-    gc.disable()
+@pytest.fixture
+def starts() -> Iterator[list[int]]:
+    """The threads that start collections."""
+    found: list[int] = []
+
+    def note(phase: str, info: object) -> None:
+        if phase == "start":
+            found.append(threading.get_ident())
+
+    gc.callbacks.append(note)
+    yield found
+    gc.callbacks.remove(note)
+
+
+def test_the_background_thread_collects_nothing(starts: list[int]) -> None:
+    before, own, during = gc.get_threshold(), Background(), []
+
+    def job() -> None:
+        during.append((threading.get_ident(), gc.get_threshold()[0], len([[k] for k in range(20_000)])))
+
+    for _ in range(3):
+        own.submit(job)
+        assert own.wait(60)
+    own._stop()
+    assert during[0][1:] == (0, 20_000) and during[0][0] not in starts
+    assert gc.get_threshold() == before
+    assert len([[k] for k in range(20_000)]) and threading.get_ident() in starts
+
+
+def test_what_the_program_sets_stays() -> None:
+    before = gc.get_threshold()
     try:
         with uncollected():
-            pass
-        assert not gc.isenabled()  # the program does so by itself
+            with uncollected():
+                gc.disable()
+                assert gc.get_threshold() == (0, *before[1:])
+            gc.set_threshold(123, 4, 5)
+            assert waiting(gc.get_threshold) == (123, 4, 5)
+        assert not gc.isenabled() and gc.get_threshold() == (123, 4, 5)
+        with uncollected():
+            assert waiting(gc.get_threshold) == (123, 4, 5) and gc.get_threshold() == (0, 4, 5)
+            with pytest.raises(ZeroDivisionError):
+                waiting(divmod, 1, 0)
+            assert gc.get_threshold()[0] == 0
+        assert gc.get_threshold() == (123, 4, 5)
     finally:
         gc.enable()
+        gc.set_threshold(*before)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_child_of_a_fork_collects_its_garbage() -> None:
+    before, held, ends = gc.get_threshold(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with uncollected():
+            held.set()
+            ends.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    assert gc.get_threshold()[0] == 0
+    if (child := os.fork()) == 0:
+        os._exit(gc.get_threshold() != before)
+    ends.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0 and gc.get_threshold() == before
 
 
 def test_what_is_behind_a_door_is_imported_without_collections(
@@ -31,7 +93,7 @@ def test_what_is_behind_a_door_is_imported_without_collections(
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     with open(f"{tmp_path}/behind_a_door.py", "w") as file:
-        file.write("import gc\ncollects = gc.isenabled()\n")
+        file.write("import gc\ncollects = gc.get_threshold()[0]\n")
     monkeypatch.setitem(behind, "test", "behind_a_door")
-    assert open_door("test").collects is False and gc.isenabled()
+    assert open_door("test").collects == 0 != gc.get_threshold()[0]
     assert open_door("test") is open_door("test")

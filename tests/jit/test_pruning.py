@@ -147,11 +147,14 @@ def test_other_threads_have_the_main_thread_prune(monkeypatch: pytest.MonkeyPatc
         raise kind
 
     def asks() -> None:
+        started.wait()
         have_done(partial(fail, ValueError))
         have_done(lambda: (signal.raise_signal(signal.SIGALRM), ran.append(threading.current_thread().name)))
 
+    started = threading.Event()
+    threading.Thread(target=asks).start()  # which a handler's exception would confuse
     with pytest.raises(KeyError, match="handled"):
-        threading.Thread(target=asks).start()
+        started.set()
         for _ in range(1000):
             time.sleep(0.001)
     signal.signal(signal.SIGALRM, before)

@@ -20,6 +20,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from dcarray.core.own_files import is_inside
+from dcarray.core.uncollected import thread_without_collections, waiting
 from dcarray.jit.loops.sites.sampler import tools
 
 __all__ = ["Clock"]
@@ -150,9 +151,10 @@ class Clock:
             "looks": [[*where, *what] for where, what in self.looks.seen.items()],
         }
 
+    @thread_without_collections()
     def _watch(self, rest: Callable[[float], None]) -> None:
         while True:
-            rest(random.uniform(0.5, 1.5) * _PERIOD)  # never in step with what the program repeats
+            waiting(rest, random.uniform(0.5, 1.5) * _PERIOD)  # never in step with what the program repeats
             with self._lock:
                 if self._ended:
                     return

@@ -17,7 +17,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from dcarray.core import cores
-from dcarray.core.uncollected import uncollected
+from dcarray.core.uncollected import thread_without_collections, uncollected, waiting
 from dcarray.core.when_imported import when_imported
 from dcarray.tiering import admission
 
@@ -76,12 +76,13 @@ class Sampler:
         """Return all sites that are watched."""
         return list(dict.fromkeys(site for _, sites in list(self._sites.values()) for site in sites))
 
+    @thread_without_collections()
     def _watch(self, rest: Callable[[float], None], chains: Chains) -> None:
         own = get_ident()
         young = admission.YOUNG if cores.available() > 1 else admission.YOUNG_ALONE
         last = time.perf_counter()
         while True:
-            rest(self._pause)
+            waiting(rest, self._pause)
             now = time.perf_counter()
             took, last = now - last, now
             self._pause = min(self._pause * admission.SLOWER, admission.RESTING)
