@@ -72,11 +72,6 @@ class Device(Protocol):
             If the device has no memory left.
         """
 
-    def pinned(self, nbytes: int, source: NDArray[Any] | None, read: bool) -> Any | None:
-        """Return a buffer for one run that has a twin in page-locked memory of the host, with the elements of
-        the C-contiguous array ``source``; None if there is no such memory.  ``read``: whether the host will
-        read the buffer."""
-
     def upload(self, source: NDArray[Any], buffer: Any, start: int = 0) -> None:
         """Copy a C-contiguous host array into a buffer, from the buffer's byte ``start`` on; ``source`` may
         change afterwards."""

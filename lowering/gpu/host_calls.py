@@ -112,22 +112,15 @@ def flag(device: Device, buffer: Any) -> bool:
     return bool(host[0])
 
 
-def run_buffer(device: Device, nbytes: int, source: NDArray[Any] | None = None, read: bool = False) -> Any:
+def run_buffer(device: Device, nbytes: int, source: NDArray[Any] | None = None) -> Any:
     """Return a buffer of ``nbytes`` bytes for one run, with the elements of the host array ``source``.
-
-    ``read`` says that the host will read it after the run.  If the device has page-locked memory for it, the
-    copies from and to the host are part of the run.
 
     Raises
     ------
     MemoryError
         If the device has no memory left.
     """
+    buffer = device.allocate(max(nbytes, 1))
     if source is not None:
-        source = np.ascontiguousarray(source)
-    buffer = device.pinned(max(nbytes, 1), source, read)
-    if buffer is None:
-        buffer = device.allocate(max(nbytes, 1))
-        if source is not None:
-            device.upload(source, buffer)
+        device.upload(np.ascontiguousarray(source), buffer)
     return buffer

@@ -85,7 +85,7 @@ class DeviceKernel:
 def failed(device: Device) -> Any:
     """Return the buffer into which a device's kernels write if a check fails; the first call allocates it."""
     if device.failed is None:
-        device.failed = run_buffer(device, _NONE.nbytes, _NONE, True)
+        device.failed = run_buffer(device, _NONE.nbytes, _NONE)
     return device.failed
 
 

@@ -17,23 +17,18 @@ from dcarray.ir.nodes import Region
 from dcarray.lowering.gpu.cuda import device as module
 from dcarray.lowering.gpu.cuda import graph
 from dcarray.lowering.gpu.cuda.device import CudaDevice
-from dcarray.lowering.gpu.host_calls import run_buffer
 
 needs_gxx = pytest.mark.skipif(cuda_on_host.COMPILER is None, reason="no C++ compiler")
 
 
 @dataclass
 class Machine:
-    """A device, with the libraries that it thinks it has.
-
-    With ``pinned`` each array lies in a buffer with a twin in page-locked memory, and work is done late.
-    """
+    """A device, with the libraries that it thinks it has."""
 
     device: CudaDevice
     cupy: FakeCupy
     core: FakeCore
     downloads: int = 0
-    pinned: bool = False
 
     def run(self, plan: Any, region: Region, memory: dict[str, np.ndarray], symbols: dict[str, int]) -> None:
         """Run a plan on arrays, which get the results."""
@@ -44,7 +39,6 @@ class Machine:
     ) -> Callable[[], None]:
         """Run a plan on arrays; return a function that gives them the results."""
         given: list[Any] = []
-        self.cupy.late = self.pinned
         for name in plan.arrays:
             array = next(one for one in region.arrays if one.name == name)
             if name not in memory:
@@ -54,11 +48,6 @@ class Machine:
                 given.append(memory[name])
                 continue
             memory[name] = np.array(memory[name], order="C")
-            if self.pinned:
-                source = None if array.role == "out" else memory[name]
-                given.append(run_buffer(self.device, memory[name].nbytes, source, array.role != "in"))
-                memory[name] = np.zeros_like(memory[name]) if array.role != "in" else memory[name]
-                continue
             given.append(self.device.allocate(memory[name].nbytes))
             self.device.upload(memory[name], given[-1])
         assert plan.run([], given, tuple(symbols.values()), self.device) == 0
@@ -76,7 +65,6 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
     """A device of this machine that is not there."""
     cupy = FakeCupy()
     core = FakeCore(cupy.log)
-    core.do = cupy.do
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setitem(sys.modules, "cuda.core", core)
     monkeypatch.setattr(module, "compile_source", fake_cuda_core.compile_source)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections import deque
 from contextlib import contextmanager
 from functools import partial
 from types import SimpleNamespace
@@ -31,8 +30,6 @@ class Memory:
     def __init__(self, size: int, pool: FakeCupy) -> None:
         size = -(-size // 512) * 512
         self.elements, self.pool = np.full(size, 0x5A, np.uint8), pool
-        if pool.late:
-            pool.kept.append(self.elements)
         pool.in_use += size
         pool.peak = max(pool.peak, pool.in_use)
 
@@ -53,51 +50,20 @@ class MemoryPointer:
     def copy_from_host(self, address: int, size: int) -> None:
         assert size <= self.elements.size
         self.mem.pool.copies += 1
-        self.mem.pool.catch_up()
         ctypes.memmove(self.ptr, address, size)
-
-    def copy_from_host_async(self, address: int, size: int, stream: Any) -> None:
-        assert size <= self.elements.size and stream is not None and address in self.mem.pool.pinned
-        self.mem.pool.log.append("upload")
-        self.mem.pool.do(ctypes.memmove, self.ptr, address, size)
 
     def copy_to_host(self, address: int, size: int) -> None:
         assert size <= self.elements.size
         self.mem.pool.copies += 1
-        self.mem.pool.catch_up()
         ctypes.memmove(address, self.ptr, size)
 
     def copy_from_device_async(self, source: MemoryPointer, size: int, stream: Any) -> None:
         assert size <= self.elements.size and size <= source.elements.size and stream is not None
-        self.mem.pool.do(ctypes.memmove, self.ptr, source.ptr, size)
-
-
-class Event:
-    """An event of the stream."""
-
-    def __init__(self, pool: FakeCupy) -> None:
-        self.pool, self.pending = pool, 0
-
-    @property
-    def done(self) -> bool:
-        return not self.pending
-
-    def record(self, stream: Any) -> None:
-        def happen() -> None:
-            self.pending -= 1
-
-        assert stream is Stream.null
-        self.pending += 1
-        self.pool.do(happen)
-
-    def synchronize(self) -> None:
-        self.pool.waits += 1
-        while self.pending:
-            self.pool.next()
+        ctypes.memmove(self.ptr, source.ptr, size)
 
 
 class Stream:
-    """A stream: everything is done at once, unless `FakeCupy.late`."""
+    """A stream: everything is done at once."""
 
     null: Stream
     ptr = 0
@@ -188,22 +154,15 @@ class FakeCupy:
         Bytes that are taken, and the most there ever were.
     current : int
         The current device.
-    late : bool
-        Whether work in the stream is only done when somebody waits for it.
-    waits, copies : int
-        How often the host has waited for an event, and for a copy.
-    pinned : dict
-        The page-locked memory, by its address.
+    copies : int
+        How often the host has waited for a copy.
     """
 
     def __init__(self, memory: int = 1 << 28, devices: int = 1) -> None:
         self.log: list[str] = []
         self.built = self.in_use = self.peak = self.current = 0
         self.memory = memory
-        self.late, self.waits, self.copies = False, 0, 0
-        self.kept: list[np.ndarray] = []
-        self.pinned: dict[int, np.ndarray] = {}
-        self._queue: deque[partial[Any]] = deque()
+        self.copies = 0
         facts = {
             "totalGlobalMem": memory, "name": b"Made up", "major": 9, "minor": 0, "multiProcessorCount": 4,
         }  # fmt: skip
@@ -226,31 +185,7 @@ class FakeCupy:
             cublas=FakeCublas(self.log),
             get_cublas_handle=lambda: 7,
             alloc=self._alloc,
-            alloc_pinned_memory=self._alloc_pinned,
-            Event=lambda disable_timing: Event(self),
         )
-
-    def do(self, work: Any, *args: Any) -> None:
-        """Do work of the stream, now or later."""
-        if self.late:
-            self._queue.append(partial(work, *args))
-        else:
-            self.catch_up()
-            work(*args)
-
-    def next(self) -> None:
-        """Do the first work that waits."""
-        self._queue.popleft()()
-
-    def catch_up(self) -> None:
-        """Do all work that waits."""
-        while self._queue:
-            self.next()
-
-    def _alloc_pinned(self, size: int) -> Any:
-        made = np.full(size, 0x5A, np.uint8)
-        self.pinned[made.ctypes.data] = made
-        return SimpleNamespace(ptr=made.ctypes.data)
 
     @contextmanager
     def _device(self, number: int) -> Any:
@@ -266,12 +201,12 @@ class FakeCupy:
     def _memcpy(self, target: int, source: int, size: int, kind: int, stream: int) -> None:
         assert kind == 3 and stream == 0
         self.log.append("memcpy")
-        self.do(ctypes.memmove, target, source, size)
+        ctypes.memmove(target, source, size)
 
     def _memset(self, target: int, value: int, size: int, stream: int) -> None:
         assert stream == 0
         self.log.append("memset")
-        self.do(ctypes.memset, target, value, size)
+        ctypes.memset(target, value, size)
 
     def ndarray(self, shape: Any, dtype: Any, memptr: MemoryPointer, strides: Any) -> np.ndarray:
         return np.ndarray(shape, dtype, memptr.elements, 0, strides)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dcarray.lowering.gpu.cuda import libraries
-from dcarray.lowering.gpu.cuda.buffers import MAX_PINNED, CudaBuffer, Pair, PinnedBuffer
+from dcarray.lowering.gpu.cuda.buffers import CudaBuffer
 from dcarray.lowering.gpu.cuda.nvrtc import compile_source, options, unavailable, version
 from dcarray.lowering.gpu.device import NoDevice
 from dcarray.lowering.runtime.disk import cache_in, sha256
@@ -136,10 +136,6 @@ class CudaDevice:
     cupy : module
     graph_refusal : str or None
         Why launches are not put into graphs (`dcarray.lowering.gpu.cuda.graph`); None if they are.
-    pairs : dict of list of Pair
-        The memory of buffers with a twin on the host, by its size.
-    pins : bool
-        Whether the host has page-locked memory.
     """
 
     target = "cuda"
@@ -150,7 +146,6 @@ class CudaDevice:
     graphs = True
     graph_memory: int | None = None
     failed: Any = None
-    pins = True
 
     def __init__(self, number: int) -> None:
         import cupy
@@ -165,7 +160,6 @@ class CudaDevice:
         self._configs: dict[tuple[int, int], Any] = {}
         self._core: Any = self  # until it is looked for
         self.graph_refusal: str | None = None
-        self.pairs: dict[int, list[Pair]] = {}
         self.description = (
             f"{facts['name'].decode()} (compute capability {facts['major']}.{facts['minor']}, "
             f"{facts['multiProcessorCount']} multiprocessors, {self.memory / _GIB:.0f} GiB)"
@@ -189,17 +183,6 @@ class CudaDevice:
         with self.current():
             return CudaBuffer(self._alloc(max(nbytes, 1)), nbytes)
 
-    def pinned(self, nbytes: int, source: NDArray[Any] | None, read: bool) -> PinnedBuffer | None:
-        """Return a `PinnedBuffer`; None if it would be too large, or if there is no page-locked memory."""
-        if self.pins and nbytes <= MAX_PINNED:
-            try:
-                with self.current():
-                    return PinnedBuffer(self, nbytes, source, read)
-            except RuntimeError as error:  # not a MemoryError, which is about the device's own memory
-                self.pins = False
-                warnings.warn(f"no page-locked memory for {self.name}: {error}", RuntimeWarning, stacklevel=2)
-        return None
-
     def upload(self, source: NDArray[Any], buffer: CudaBuffer, start: int = 0) -> None:
         """Copy a C-contiguous host array into a buffer, from the buffer's byte ``start`` on."""
         if not source.flags.c_contiguous:
@@ -208,14 +191,12 @@ class CudaDevice:
             with self.current():
                 (buffer.memory + start).copy_from_host(source.ctypes.data, source.nbytes)
 
-    def download(self, buffer: CudaBuffer | PinnedBuffer, target: NDArray[Any], start: int = 0) -> None:
+    def download(self, buffer: CudaBuffer, target: NDArray[Any], start: int = 0) -> None:
         """Wait for the work in the stream, then copy a buffer's bytes from ``start`` on to a C-contiguous
         host array."""
         if not target.flags.c_contiguous:
             raise ValueError("devices are copied to C-contiguous arrays only")
-        if type(buffer) is PinnedBuffer and buffer.copied:
-            buffer.take(target, start)
-        elif target.nbytes:
+        if target.nbytes:
             with self.current():
                 (buffer.memory + start).copy_to_host(target.ctypes.data, target.nbytes)
 
@@ -323,7 +304,7 @@ class CudaDevice:
         self, buffer: Any, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
     ) -> Any:
         """Return a CuPy array on a buffer's memory, with strides in elements; a NumPy scalar is copied."""
-        if not isinstance(buffer, CudaBuffer | PinnedBuffer):
+        if not isinstance(buffer, CudaBuffer):
             return self.cupy.asarray(buffer, dtype)
         steps = tuple([step * dtype.itemsize for step in strides])
         return self.cupy.ndarray(shape, dtype, buffer.memory, steps)
@@ -382,7 +363,7 @@ def parameters(arguments: Sequence[Any], ints: Sequence[int], narrow: bool) -> l
     for one in (*arguments, *ints):
         if type(one) is int:
             given.append(_narrow(one) if narrow else one)
-        elif type(one) is CudaBuffer or type(one) is PinnedBuffer:
+        elif type(one) is CudaBuffer:
             given.append(one.ptr)
         else:
             given.append(one if isinstance(one, np.generic) else one[()])

@@ -58,7 +58,7 @@ class _Printer(DriverPrinter):
         parents = tuple([operation.parent for operation in segment.operations])
         loaded = [getattr(operation.node, "loaded", None) for operation in segment.operations]
         checks = any(isinstance(one, DeviceKernel) and one.checks for one in loaded)
-        self.things[f"_r{number}"] = LaunchGraph(before, segment.uses, parents, depth > 1, checks)
+        self.things[f"_r{number}"] = LaunchGraph(before, segment.uses, parents, checks)
         sizes: dict[str, str] = {}
         for array in segment.temporaries:
             self.declare(array)

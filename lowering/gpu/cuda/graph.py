@@ -5,9 +5,6 @@ edges that their layout adds.  Pointers, scalars, integers and grids are paramet
 updates those that have changed since the last run.  A node without elements is disabled.  Nodes that allocate
 memory could not be updated, so temporaries lie in one block outside of the graph.
 
-Small values from the host, and small results for it, lie in a `PinnedBuffer` each.  The first nodes of a
-graph copy the values to the device, and the last ones copy the results to the host.
-
 Loops and branches that the device decides are conditional nodes with a body.  CUDA's documents do not say
 whether nodes in bodies can be updated or disabled: such a graph is instantiated anew for other parameters.
 
@@ -28,7 +25,7 @@ from dcarray.lowering.gpu.host_calls import allocate, flag
 from dcarray.lowering.gpu.kernels import failed
 
 from .arena import Layout, layout
-from .buffers import CudaBuffer, PinnedBuffer
+from .buffers import CudaBuffer
 from .device import CudaDevice
 from .tasks import Conditional, Parameters, SetCondition, Task
 
@@ -43,8 +40,7 @@ class _Instance:
     """An instantiated CUDA graph, with the current parameters of its nodes.
 
     ``core`` is the module ``cuda.core``; ``tasks`` has the nodes of each task, which run one after the other;
-    ``before`` and ``parents`` are as in `LaunchGraph`.  ``copies`` has the nodes before all tasks, and those
-    after all tasks.
+    ``before`` and ``parents`` are as in `LaunchGraph`.
     """
 
     def __init__(
@@ -54,7 +50,6 @@ class _Instance:
         tasks: Sequence[list[Parameters]],
         before: Sequence[Iterable[int]],
         parents: Sequence[int],
-        copies: tuple[list[Parameters], list[Parameters]],
     ) -> None:
         self.device = device
         self.bodies = {-1: core.graph.GraphDefinition()}
@@ -64,10 +59,9 @@ class _Instance:
         self.enabled: list[bool] = []
         updated = not any(step.kind == "test" for steps in tasks for step in steps)
         last: list[Any] = []
-        arrived = [self.copy(step, ()) for step in copies[0]]
         for number, (steps, earlier) in enumerate(zip(tasks, before, strict=True)):
             body = self.bodies[parents[number]]
-            previous = [last[k] for k in earlier] or (arrived if parents[number] < 0 else [])
+            previous = [last[k] for k in earlier]
             for step in steps:
                 node = self.add(body, number, step) if updated or step.enabled else body.empty()
                 if previous:
@@ -77,23 +71,9 @@ class _Instance:
                 self.steps.append(step)
                 self.enabled.append(updated or step.enabled)
             last += previous
-        followed = set().union(*before)
-        ends = [last[k] for k, parent in enumerate(parents) if parent < 0 and k not in followed]
-        for step in copies[1]:
-            self.copy(step, ends)
         self.executable = self.bodies[-1].instantiate()
         for position, step in enumerate(self.steps):
             self.enable(position, step.enabled)
-
-    def copy(self, step: Parameters, earlier: Iterable[Any]) -> Any:
-        """Add the copy between a buffer and its twin on the host, after other nodes; return the node."""
-        node = self.bodies[-1].memcpy(*step.values)
-        if earlier:
-            node.pred = earlier
-        self.nodes.append(node)
-        self.steps.append(step)
-        self.enabled.append(True)
-        return node
 
     def add(self, body: Any, number: int, step: Parameters) -> Any:
         """Add a node of task ``number`` to the graph or the body of a conditional node; return the node."""
@@ -117,11 +97,9 @@ class _Instance:
         function, blocks, threads, given = step.values
         return (self.device.config(blocks, threads), function, *given)
 
-    def update(
-        self, tasks: Sequence[list[Parameters]], copies: tuple[list[Parameters], list[Parameters]]
-    ) -> None:
-        """Give the nodes the parameters of other tasks and copies of the same form, where these differ."""
-        for position, step in enumerate(step for steps in (copies[0], *tasks, copies[1]) for step in steps):
+    def update(self, tasks: Sequence[list[Parameters]]) -> None:
+        """Give the nodes the parameters of other tasks of the same form, where these differ."""
+        for position, step in enumerate(step for steps in tasks for step in steps):
             self.enable(position, step.enabled)
             if not step.enabled or step.is_like(self.steps[position]):
                 continue
@@ -152,8 +130,7 @@ class _State:
     layouts : dict
         Where temporaries lie, by their sizes.
     instances : dict
-        Instantiated graphs, each with its form: the edges that its layout adds, and the numbers of copies
-        from and to the host.  The key is all that its last launch
+        Instantiated graphs, each with the edges that its layout adds.  The key is all that its last launch
         depended on (``key`` in `LaunchGraph.__call__`).  The latest is at the end.
     gone : dict
         Keys that instances had before they were updated to others, the latest at the end.
@@ -175,8 +152,6 @@ class LaunchGraph:
         For each temporary the tasks that read or write it.
     parents : tuple of int
         For each task the conditional task in whose body it is, or -1.
-    repeated : bool
-        Whether a run launches the graph several times.  Then it does not copy from and to the host.
     checks : bool
         Whether kernels write to the buffer `failed`.
     """
@@ -188,11 +163,10 @@ class LaunchGraph:
         before: tuple[tuple[int, ...], ...],
         uses: tuple[tuple[int, ...], ...],
         parents: tuple[int, ...],
-        repeated: bool,
         checks: bool,
     ) -> None:
-        self.parts = before, uses, parents, repeated, checks
-        self.repeated, self.checks = repeated, checks
+        self.parts = before, uses, parents, checks
+        self.checks = checks
         self.before, self.uses, self.parents = before, uses, parents
         self.ends = list(range(1, len(parents) + 1))  # after each task and its body
         for task in reversed(range(len(parents))):
@@ -240,29 +214,19 @@ class LaunchGraph:
             block = _allocated(device, place, fresh)
             if self.checks:
                 given = (*given, failed(device))
-            pinned = [one for one in given if type(one) is PinnedBuffer]
-            if self.repeated:
-                for one in pinned:
-                    one.settle()
-                pinned = []
             key = values, sizes, place, block and block.ptr, tuple([_identity(one) for one in given])
             known = state.instances.get(key) if device.graphs and not device.graph_refusal else None
             if known is not None:
                 state.instances[key] = state.instances.pop(key)  # the latest
-                self._launch(device, known[0], pinned)
+                device.launch_graph(known[0].executable)
                 return
             parts = zip(place.offsets, sizes, strict=True)
             all_tasks = tasks(*(None if block is None else block.part(*part) for part in parts))
-            graph = self._instance(device, state, place, all_tasks, key, pinned)
+            graph = self._instance(device, state, place, all_tasks, key)
             if graph is None:
                 self._run(device, all_tasks, 0, len(all_tasks))
             else:
-                self._launch(device, graph, pinned)
-
-    def _launch(self, device: CudaDevice, graph: _Instance, pinned: list[PinnedBuffer]) -> None:
-        device.launch_graph(graph.executable)
-        for one in pinned:
-            one.launched()
+                device.launch_graph(graph.executable)
 
     def _run(self, device: CudaDevice, tasks: tuple[Task, ...], start: int, stop: int) -> None:
         """Launch the tasks from ``start`` to ``stop`` one by one; the host reads and tests conditions."""
@@ -292,9 +256,8 @@ class LaunchGraph:
         return places
 
     def _instance(
-        self, device: CudaDevice, state: _State, place: Layout, tasks: tuple[Task, ...], key: Any,
-        pinned: list[PinnedBuffer],
-    ) -> _Instance | None:  # fmt: skip
+        self, device: CudaDevice, state: _State, place: Layout, tasks: tuple[Task, ...], key: Any
+    ) -> _Instance | None:
         """Return a graph with the parameters of this run; None if the tasks have to be launched one by one.
 
         A kept graph of the same order is updated.  If parameters from before an update come back, as when a
@@ -302,37 +265,26 @@ class LaunchGraph:
         """
         if _does_without(device) or self.refused:
             return None
-        due = [one for one in pinned if one.due]
-        copies = (
-            [Parameters("memcpy", True, one.arrives) for one in due],
-            [Parameters("memcpy", True, one.leaves) for one in pinned if one.read],
-        )
-        form = place.edges, len(copies[0]), len(copies[1])
-        alike = [other for other, (_, known) in state.instances.items() if known == form]
-        for one in due:
-            one.due = False  # while nodes ask for the address
+        alike = [other for other, (_, edges) in state.instances.items() if edges == place.edges]
         try:
             with device.core_current() as core:
                 steps = [task.nodes(device) for task in tasks]
                 if not alike or self.is_conditional or (key in state.gone and len(alike) < ALIKE):
-                    graph = _Instance(device, core, steps, self._ordered(place), self.parents, copies)
+                    graph = _Instance(device, core, steps, self._ordered(place), self.parents)
                 else:
                     graph, _ = state.instances.pop(alike[0])
                     state.gone[alike[0]] = None
-                    graph.update(steps, copies)
+                    graph.update(steps)
         except MemoryError:
             raise
         except Exception as error:  # whatever the driver refuses, the program has to run
             self.refused = True
             device.refuse_graphs(f"{type(error).__name__}: {error}", self.is_conditional)
             return None
-        finally:
-            for one in due:
-                one.due = True
         for kept, most in ((state.instances, _MAX_GRAPHS - 1), (state.gone, 2 * _MAX_GRAPHS)):
             while len(kept) > most:
                 del kept[next(iter(kept))]
-        state.instances[key] = graph, form
+        state.instances[key] = graph, place.edges
         return graph
 
     def _ordered(self, place: Layout) -> list[set[int]]:
@@ -355,9 +307,7 @@ def _does_without(device: CudaDevice) -> bool:
 
 
 def _identity(one: Any) -> Any:
-    if type(one) is CudaBuffer:
-        return one.ptr
-    return one.key if type(one) is PinnedBuffer else one.tobytes()
+    return one.ptr if type(one) is CudaBuffer else one.tobytes()
 
 
 def _allocated(device: CudaDevice, place: Layout, fresh: bool) -> CudaBuffer | None:

@@ -126,9 +126,6 @@ class OpenCLDevice:
                 return self._cl.Buffer(self.context, self._cl.mem_flags.READ_WRITE, max(nbytes, 1))
             return pool.allocate(max(nbytes, 1))
 
-    def pinned(self, nbytes: int, source: NDArray[Any] | None, read: bool) -> None:
-        """Return None: small values are copied by `upload` and `download`."""
-
     def upload(self, source: NDArray[Any], buffer: Any, start: int = 0) -> None:
         """Copy a C-contiguous host array into a buffer, from the buffer's byte ``start`` on."""
         if not source.flags.c_contiguous:

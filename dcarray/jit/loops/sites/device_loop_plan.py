@@ -113,8 +113,6 @@ class DeviceLoopPlan(SizedPlan):
             if result.kind in ("either", "list", "tuple", "view"):
                 raise PlanMismatch(f"{name} is neither an array nor a scalar of a known type")
             self._results.append((result, (place if result.kind == "alias" else at_of).get(result.name, -1)))
-        kinds = [(one.kind, at) for one, at in self._results if one.kind not in ("alias", "value")]
-        self._scalars = {at for _, at in kinds} - {at for kind, at in kinds if kind != "scalar"}
 
     def remember(self, values: Sequence[Any], guards: Sequence[Any]) -> None:
         """Make the checks by which `addresses` recognises values like these, with which the plan has run."""
@@ -252,9 +250,7 @@ class DeviceLoopPlan(SizedPlan):
         heads: list[tuple[int, bool]] = []
         for (role, fetch, dtype, _, _, size), by_value in zip(sizes.parameters, self._by_value, strict=True):
             if fetch is None:
-                nbytes = size * dtype.itemsize
-                few = size < least_elements() or len(given) in self._scalars  # as in `_value`
-                buffer = run_buffer(self._device, nbytes, read=True) if few else self._device.allocate(nbytes)
+                buffer = self._device.allocate(size * dtype.itemsize)
                 given.append(DeviceBuffer(self._device, buffer, True))
                 continue
             value = values[fetch] if type(fetch) is int else fetch(values)
@@ -267,7 +263,7 @@ class DeviceLoopPlan(SizedPlan):
                 scalar = number(value, dtype)
                 if scalar is None or role != "in":
                     return None, []
-                given.append(scalar if by_value else self._of_this_run(scalar, False))
+                given.append(scalar if by_value else self._of_this_run(scalar))
                 continue
             held = self._buffer(value, role == "inout")
             if held is None:
@@ -298,16 +294,16 @@ class DeviceLoopPlan(SizedPlan):
         """Return the device's buffer with an array's elements, once the recording that is pending on the
         array has run. A small array, which lies in the host's memory, gets a buffer for this run only."""
         if x._small is not None:
-            return self._of_this_run(x._small, writes)
+            return self._of_this_run(x._small)
         head = x._store.family
         for pending in (head.dirty, head.used) if writes else (head.dirty,):
             if pending is not None and not pending.done and pending is not head.remote:
                 pending.run(head, writes)
         return resident(self._device, x._store)
 
-    def _of_this_run(self, a: np.ndarray[Any, Any], writes: bool) -> DeviceBuffer:
+    def _of_this_run(self, a: np.ndarray[Any, Any]) -> DeviceBuffer:
         """Return a buffer for this run only, with the elements of a small array or of a number."""
-        return DeviceBuffer(self._device, run_buffer(self._device, a.nbytes, a, writes), False)
+        return DeviceBuffer(self._device, run_buffer(self._device, a.nbytes, a), False)
 
     def _settle(self, x: Any, held: DeviceBuffer, writes: bool) -> None:
         """Note after a run that a buffer and an array's memory have the same elements; if the plan wrote the
