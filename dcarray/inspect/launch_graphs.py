@@ -25,8 +25,7 @@ class LaunchGraphView:
     title : str
         The number of the graph, and how many nodes, edges and temporaries it has.
     kinds : tuple of str
-        For each node ``"kernel"``, ``"copy"`` or ``"fill"``; ``"while"`` or ``"if"`` where it has a body, and
-        ``"test"`` for what tells the device the condition.
+        For each node ``"kernel"``, ``"copy"`` or ``"fill"``.
     numbers : tuple of int
         For each node the number of the statement in the final region.
     formulas : tuple of tuple of str
@@ -98,23 +97,14 @@ def _view(graph: Any, number: int, count: int, names: Mapping[str, str]) -> Laun
         size = sum(prod(array.shape) * array.dtype.itemsize for array in graph.temporaries)
         title += f" of {size_text(size)} at most"
     nodes = [operation.node for operation in graph.operations]
-    stmts = [getattr(node, "stmt", None) for node in nodes]
     return LaunchGraphView(
         title,
         tuple([operation.kind for operation in graph.operations]),
         tuple([node.position + 1 for node in nodes]),
-        tuple([
-            tuple(statement_lines(stmt, names)) if stmt else (_condition(operation, names),)
-            for operation, stmt in zip(graph.operations, stmts, strict=True)
-        ]),
-        tuple([shape_text(domain_of(stmt)) if stmt else "" for stmt in stmts]),
+        tuple([tuple(statement_lines(node.stmt, names)) for node in nodes]),
+        tuple([shape_text(domain_of(node.stmt)) for node in nodes]),
         tuple([tuple(sorted(before)) for before in graph.before]),
     )  # fmt: skip
-
-
-def _condition(operation: Any, names: Mapping[str, str]) -> str:
-    """Return as text the condition that a "test" computes, or on which a "while" or an "if" depends."""
-    return f"{'not ' if operation.negated else ''}{names.get(operation.node.cond, operation.node.cond)}"
 
 
 def _count(n: int, noun: str, plural: str = "") -> str:

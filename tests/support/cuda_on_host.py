@@ -48,9 +48,6 @@ static float widened(unsigned short u) { _Float16 h; memcpy(&h, &u, 2); return (
 template <class T> static unsigned short rounded(T x) {
   _Float16 h = (_Float16)x; unsigned short u; memcpy(&u, &h, 2); return u;
 }
-extern "C" void cudaGraphSetConditional(unsigned long long handle, unsigned value) {
-  *(unsigned *)handle = value;
-}
 static void (*body)(void **);
 static void **given;
 static void fibre() { body(given); finished[current] = true; swapcontext(&fibres[current], &caller); }

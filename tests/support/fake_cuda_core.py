@@ -3,7 +3,6 @@ the other, in an order that is drawn from all that the edges allow."""
 
 from __future__ import annotations
 
-import copy
 import ctypes
 import json
 import random
@@ -28,8 +27,6 @@ class Node:
     def __init__(self, kind: str, parameters: tuple[Any, ...]) -> None:
         self.kind, self.parameters = kind, parameters
         self._pred: set[Node] = set()
-        self.body: Any = None
-        self.then: Any = None
 
     @property
     def pred(self) -> set[Node]:
@@ -40,22 +37,12 @@ class Node:
         self._pred = set(nodes)
 
 
-class Condition:
-    """A condition of a definition: an integer that kernels set, and the one node that it decides."""
-
-    def __init__(self) -> None:
-        self.value = ctypes.c_uint(0)
-        self.handle = ctypes.addressof(self.value)
-        self.decides: Node | None = None
-
-
 class GraphDefinition:
-    """A definition, with its nodes in the order in which they were added; ``whole`` is the one of which it is
-    a body."""
+    """A definition, with its nodes in the order in which they were added."""
 
-    def __init__(self, core: FakeCore, whole: GraphDefinition | None = None) -> None:
-        self.core, self.added, self.whole = core, [], whole or self
-        self.conditions: list[Condition] = []
+    def __init__(self, core: FakeCore) -> None:
+        self.core: FakeCore = core
+        self.added: list[Node] = []
         core.definitions.append(self)
 
     def _add(self, kind: str, parameters: tuple[Any, ...]) -> Node:
@@ -72,28 +59,7 @@ class GraphDefinition:
     def memset(self, dst: int, value: int, width: int) -> Node:
         return self._add("memset", (dst, value, width))
 
-    def empty(self) -> Node:
-        return self._add("empty", ())
-
-    def create_condition(self) -> Condition:
-        self.conditions.append(Condition())
-        return self.conditions[-1]
-
-    def _conditional(self, kind: str, condition: Condition) -> Node:
-        assert condition in self.conditions and condition.decides is None
-        condition.decides = node = Node(kind, (condition,))
-        self.added.append(node)
-        node.body = node.then = GraphDefinition(self.core, self.whole)
-        return node
-
-    def while_loop(self, condition: Condition) -> Node:
-        return self._conditional("while_loop", condition)
-
-    def if_then(self, condition: Condition) -> Node:
-        return self._conditional("if_then", condition)
-
     def instantiate(self) -> Graph:
-        assert self.whole is self, "a body"
         self.core.instantiations += 1
         return Graph(self)
 
@@ -103,7 +69,7 @@ def check(kind: str, parameters: tuple[Any, ...]) -> None:
     if kind == "launch":
         config, kernel, _ = parameters
         assert config.grid > 0 and 0 < config.block <= 1024 and isinstance(kernel, cuda_on_host.HostFunction)
-    elif kind != "empty":
+    else:
         assert all(type(one) is int for one in parameters) and parameters[-1] > 0
         assert kind != "memset" or 0 <= parameters[1] < 256
 
@@ -140,23 +106,16 @@ class Graph:
         self.core, self.nodes = definition.core, tuple(definition.added)
         self.edges = {node: frozenset(node.pred) for node in self.nodes}
         self.parameters = {node: node.parameters for node in self.nodes}
-        self.bodies = {node: Graph(node.body) for node in self.nodes if node.body is not None}
         self.disabled: set[Node] = set()
-        assert all(one in self.parameters for edges in self.edges.values() for one in edges), (
-            "of another body"
-        )
-        assert all(one.decides is not None for one in definition.conditions), "a condition without a node"
+        assert all(one in self.parameters for edges in self.edges.values() for one in edges)
 
     def __getitem__(self, node: Node) -> View:
-        assert not self.bodies, "the real one may refuse"
         return View(self, node)
 
     def launch(self, stream: Any) -> None:
         assert stream is self.core.LEGACY_DEFAULT_STREAM
         self.core.launches += 1
-        now = copy.copy(self)  # updates have no effect on what was launched
-        now.parameters, now.disabled = dict(self.parameters), set(self.disabled)
-        self.core.do(lambda: self.core.orders.append(now._run_all()))
+        self.core.orders.append(self._run_all())
 
     def _run_all(self) -> list[int]:
         waiting = list(self.nodes)
@@ -178,13 +137,6 @@ class Graph:
                 ctypes.memmove(dst, src, size)
             case "memset", (dst, value, width):
                 ctypes.memset(dst, value, width)
-            case "while_loop", (condition,):
-                while condition.value.value:
-                    self.core.rounds += 1
-                    assert self.core.rounds < 10_000, "a loop without end"
-                    self.bodies[node]._run_all()
-            case "if_then", (condition,) if condition.value.value:
-                self.bodies[node]._run_all()
 
 
 class FakeCore:
@@ -198,12 +150,8 @@ class FakeCore:
     instantiations, launches : int
     updates : list of tuple
         The kind of each node that was updated, and its new parameters.
-    do : callable
-        Does work of the stream.
     orders : list of list of int
         Of each launch the order in which the nodes ran.
-    rounds : int
-        How often bodies of loops have run.
     """
 
     LaunchConfig = LaunchConfig
@@ -211,12 +159,11 @@ class FakeCore:
 
     def __init__(self, log: list[str], seed: int = 0) -> None:
         self.log = log
-        self.do: Any = lambda work, *args: work(*args)
         self.rng = random.Random(seed)
         self.definitions: list[GraphDefinition] = []
         self.updates: list[tuple[str, tuple[Any, ...]]] = []
         self.orders: list[list[int]] = []
-        self.instantiations = self.launches = self.current = self.rounds = 0
+        self.instantiations = self.launches = self.current = 0
         self.graph = SimpleNamespace(GraphDefinition=lambda: GraphDefinition(self))
         self.ObjectCode = SimpleNamespace(from_cubin=self._from_cubin)
 
@@ -224,7 +171,7 @@ class FakeCore:
         check("launch", (config, kernel, args))
         assert stream is self.LEGACY_DEFAULT_STREAM
         self.log.append(kernel.name)
-        self.do(kernel, config.grid, config.block, args)
+        kernel(config.grid, config.block, args)
 
     def Device(self, number: int) -> Any:
         def set_current() -> None:

@@ -333,13 +333,10 @@ class CudaDevice:
         with self.core_current() as core:
             executable.launch(core.LEGACY_DEFAULT_STREAM)
 
-    def refuse_graphs(self, reason: str, conditional: bool) -> None:
-        """Warn that a graph was refused, and make no further graphs on this device.  For a graph with
-        ``conditional`` nodes, which older drivers do not know, only warn: other graphs are still made."""
-        if not conditional:
-            self.graph_refusal = reason
-        kind = "graph of a loop or branch" if conditional else "CUDA graphs"
-        warnings.warn(f"no {kind} on {self.name}: {reason}", RuntimeWarning, stacklevel=2)
+    def refuse_graphs(self, reason: str) -> None:
+        """Warn that a graph was refused, and make no further graphs on this device."""
+        self.graph_refusal = reason
+        warnings.warn(f"no CUDA graphs on {self.name}: {reason}", RuntimeWarning, stacklevel=2)
 
     def library(self, name: str) -> Callable[..., Any] | None:
         """Return CuPy's counterpart of a NumPy function by its name, such as ``"numpy.sort"``, or None."""

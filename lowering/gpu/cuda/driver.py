@@ -55,10 +55,9 @@ class _Printer(DriverPrinter):
             self.node(alloc, depth)
         number = len(self.things)
         before = tuple([tuple(sorted(earlier)) for earlier in segment.before])
-        parents = tuple([operation.parent for operation in segment.operations])
         loaded = [getattr(operation.node, "loaded", None) for operation in segment.operations]
         checks = any(isinstance(one, DeviceKernel) and one.checks for one in loaded)
-        self.things[f"_r{number}"] = LaunchGraph(before, segment.uses, parents, checks)
+        self.things[f"_r{number}"] = LaunchGraph(before, segment.uses, checks)
         sizes: dict[str, str] = {}
         for array in segment.temporaries:
             self.declare(array)
@@ -87,13 +86,7 @@ class _Printer(DriverPrinter):
     def task(self, operation: Operation, sizes: dict[str, str]) -> Iterator[str]:
         """Yield the text of the task for an operation.  The sizes of its scratch memory are added to
         ``sizes``, which has the text of the bytes of each temporary."""
-        if isinstance(operation.node, nodes.While | nodes.Branch):
-            known = f"{self.buffer(operation.node.cond)}, {operation.negated}"
-            if operation.kind == "test":
-                yield f"SetCondition({known}, {operation.conditional})"
-            else:
-                yield f"Conditional({known}, {operation.kind == 'while'})"
-        elif operation.kind == "kernel":
+        if operation.kind == "kernel":
             kernel, arguments, scratch = self.prepared(operation.node)
             sizes.update(scratch)
             yield f"LaunchKernel({kernel}, {arguments})"
@@ -118,7 +111,7 @@ class _Printer(DriverPrinter):
         things = self.things.values()
         if any(isinstance(thing, CallStep) for thing in things):
             lines = ["from dcarray.lowering.gpu.cuda.libraries import on_device", *lines]
-        names = "Conditional", "CopyMemory", "FillMemory", "LaunchKernel", "SetCondition"
+        names = "CopyMemory", "FillMemory", "LaunchKernel"
         used = [name for name in names if any(f"    {name}(" in line for line in self._lines)]
         if used:
             lines = [f"from dcarray.lowering.gpu.cuda.tasks import {', '.join(used)}", *lines]

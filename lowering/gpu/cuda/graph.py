@@ -5,9 +5,6 @@ edges that their layout adds.  Pointers, scalars, integers and grids are paramet
 updates those that have changed since the last run.  A node without elements is disabled.  Nodes that allocate
 memory could not be updated, so temporaries lie in one block outside of the graph.
 
-Loops and branches that the device decides are conditional nodes with a body.  CUDA's documents do not say
-whether nodes in bodies can be updated or disabled: such a graph is instantiated anew for other parameters.
-
 If the device makes no graphs (`_does_without`), or the driver has refused this one, the tasks of a graph are
 launched one by one.
 """
@@ -19,15 +16,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
-
-from dcarray.lowering.gpu.host_calls import allocate, flag
+from dcarray.lowering.gpu.host_calls import allocate
 from dcarray.lowering.gpu.kernels import failed
 
 from .arena import Layout, layout
 from .buffers import CudaBuffer
 from .device import CudaDevice
-from .tasks import Conditional, Parameters, SetCondition, Task
+from .tasks import Parameters, Task
 
 __all__ = ["LaunchGraph"]
 
@@ -40,7 +35,7 @@ class _Instance:
     """An instantiated CUDA graph, with the current parameters of its nodes.
 
     ``core`` is the module ``cuda.core``; ``tasks`` has the nodes of each task, which run one after the other;
-    ``before`` and ``parents`` are as in `LaunchGraph`.
+    ``before`` is as in `LaunchGraph`.
     """
 
     def __init__(
@@ -49,46 +44,27 @@ class _Instance:
         core: Any,
         tasks: Sequence[list[Parameters]],
         before: Sequence[Iterable[int]],
-        parents: Sequence[int],
     ) -> None:
         self.device = device
-        self.bodies = {-1: core.graph.GraphDefinition()}
-        self.conditions: dict[int, Any] = {}
+        definition = core.graph.GraphDefinition()
         self.nodes: list[Any] = []
         self.steps: list[Parameters] = []
         self.enabled: list[bool] = []
-        updated = not any(step.kind == "test" for steps in tasks for step in steps)
         last: list[Any] = []
-        for number, (steps, earlier) in enumerate(zip(tasks, before, strict=True)):
-            body = self.bodies[parents[number]]
+        for steps, earlier in zip(tasks, before, strict=True):
             previous = [last[k] for k in earlier]
             for step in steps:
-                node = self.add(body, number, step) if updated or step.enabled else body.empty()
+                node = getattr(definition, step.kind)(*self.arguments(step))
                 if previous:
                     node.pred = previous
                 previous = [node]
                 self.nodes.append(node)
                 self.steps.append(step)
-                self.enabled.append(updated or step.enabled)
+                self.enabled.append(True)
             last += previous
-        self.executable = self.bodies[-1].instantiate()
+        self.executable = definition.instantiate()
         for position, step in enumerate(self.steps):
             self.enable(position, step.enabled)
-
-    def add(self, body: Any, number: int, step: Parameters) -> Any:
-        """Add a node of task ``number`` to the graph or the body of a conditional node; return the node."""
-        match step.kind, step.values:
-            case "test", (function, flag, negated, conditional):
-                if conditional not in self.conditions:  # it decides a node of the same body, or this body
-                    self.conditions[conditional] = body.create_condition()
-                handle = np.uint64(int(self.conditions[conditional].handle))
-                return body.launch(self.device.config(1, 1), function, flag, handle, np.bool_(negated))
-            case "while_loop" | "if_then", _:
-                node = getattr(body, step.kind)(self.conditions[number])
-                self.bodies[number] = node.body if step.kind == "while_loop" else node.then
-                return node
-            case _:
-                return getattr(body, step.kind)(*self.arguments(step))
 
     def arguments(self, step: Parameters) -> tuple[Any, ...]:
         """Return the arguments of the cuda.core method that adds the node of a step."""
@@ -150,8 +126,6 @@ class LaunchGraph:
         For each task the earlier ones that it has to follow.
     uses : tuple of tuple of int
         For each temporary the tasks that read or write it.
-    parents : tuple of int
-        For each task the conditional task in whose body it is, or -1.
     checks : bool
         Whether kernels write to the buffer `failed`.
     """
@@ -162,17 +136,11 @@ class LaunchGraph:
         self,
         before: tuple[tuple[int, ...], ...],
         uses: tuple[tuple[int, ...], ...],
-        parents: tuple[int, ...],
         checks: bool,
     ) -> None:
-        self.parts = before, uses, parents, checks
+        self.parts = before, uses, checks
         self.checks = checks
-        self.before, self.uses, self.parents = before, uses, parents
-        self.ends = list(range(1, len(parents) + 1))  # after each task and its body
-        for task in reversed(range(len(parents))):
-            if parents[task] >= 0:
-                self.ends[parents[task]] = max(self.ends[parents[task]], self.ends[task])
-        self.is_conditional = max(parents, default=-1) >= 0
+        self.before, self.uses = before, uses
         self.refused = False
         self._states: dict[str, _State] = {}
         self._lock = threading.Lock()
@@ -224,22 +192,10 @@ class LaunchGraph:
             all_tasks = tasks(*(None if block is None else block.part(*part) for part in parts))
             graph = self._instance(device, state, place, all_tasks, key)
             if graph is None:
-                self._run(device, all_tasks, 0, len(all_tasks))
+                for task in all_tasks:
+                    task.run(device)
             else:
                 device.launch_graph(graph.executable)
-
-    def _run(self, device: CudaDevice, tasks: tuple[Task, ...], start: int, stop: int) -> None:
-        """Launch the tasks from ``start`` to ``stop`` one by one; the host reads and tests conditions."""
-        while start < stop:
-            task, after = tasks[start], self.ends[start]
-            if isinstance(task, Conditional):
-                while flag(device, task.flag) != task.negated:
-                    self._run(device, tasks, start + 1, after)
-                    if not task.repeated:
-                        break
-            elif not isinstance(task, SetCondition):
-                task.run(device)
-            start = after
 
     def room(self, device: CudaDevice, sizes: tuple[int, ...]) -> int:
         """Return the size in bytes of the block of memory that holds temporaries of the given sizes."""
@@ -269,8 +225,8 @@ class LaunchGraph:
         try:
             with device.core_current() as core:
                 steps = [task.nodes(device) for task in tasks]
-                if not alike or self.is_conditional or (key in state.gone and len(alike) < ALIKE):
-                    graph = _Instance(device, core, steps, self._ordered(place), self.parents)
+                if not alike or (key in state.gone and len(alike) < ALIKE):
+                    graph = _Instance(device, core, steps, self._ordered(place))
                 else:
                     graph, _ = state.instances.pop(alike[0])
                     state.gone[alike[0]] = None
@@ -279,7 +235,7 @@ class LaunchGraph:
             raise
         except Exception as error:  # whatever the driver refuses, the program has to run
             self.refused = True
-            device.refuse_graphs(f"{type(error).__name__}: {error}", self.is_conditional)
+            device.refuse_graphs(f"{type(error).__name__}: {error}")
             return None
         for kept, most in ((state.instances, _MAX_GRAPHS - 1), (state.gone, 2 * _MAX_GRAPHS)):
             while len(kept) > most:
@@ -288,16 +244,10 @@ class LaunchGraph:
         return graph
 
     def _ordered(self, place: Layout) -> list[set[int]]:
-        """Return, for each task, the tasks of its body that it has to follow, also by edges of the layout."""
-        before: list[set[int]] = [set() for _ in self.before]
-        edges = [(first, second) for second, earlier in enumerate(self.before) for first in earlier]
-        for first, second in (*edges, *place.edges):
-            while self.parents[first] >= 0 and self.ends[self.parents[first]] <= second:
-                first = self.parents[first]
-            while self.parents[second] != self.parents[first]:
-                second = self.parents[second]
-            if first != second:
-                before[second].add(first)
+        """Return, for each task, the tasks that it has to follow, also by edges of the layout."""
+        before = [set(earlier) for earlier in self.before]
+        for first, second in place.edges:
+            before[second].add(first)
         return before
 
 

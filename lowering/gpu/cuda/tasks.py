@@ -1,4 +1,4 @@
-"""The tasks of a graph: launches, copies, fills, tests and conditional tasks.
+"""The tasks of a graph: launches, copies and fills.
 
 ``task.nodes(device)`` returns the parameters of the task's nodes in a CUDA graph; ``task.run(device)`` does
 the work without a graph.
@@ -14,20 +14,7 @@ from dcarray.lowering.gpu.kernels import DeviceKernel
 from .buffers import CudaBuffer
 from .device import CudaDevice, parameters
 
-__all__ = [
-    "TEST", "Conditional", "CopyMemory", "FillMemory", "LaunchKernel", "Parameters", "SetCondition", "Task",
-]  # fmt: skip
-
-TEST = DeviceKernel(
-    """extern "C" __device__ void cudaGraphSetConditional(unsigned long long handle, unsigned int value);
-extern "C" __global__ __launch_bounds__(1) void phase0(const bool *flag, unsigned long long handle, bool no) {
-  cudaGraphSetConditional(handle, *flag != no);
-}
-""",
-    (1,),
-    (1,),
-)
-"""The kernel that sets the condition of a graph's conditional node from a boolean in device memory."""
+__all__ = ["CopyMemory", "FillMemory", "LaunchKernel", "Parameters", "Task"]
 
 
 @record(frozen=True, slots=True)
@@ -95,36 +82,7 @@ class FillMemory:
         return [Parameters("memset", self.nbytes > 0, given)]
 
 
-@record(frozen=True, slots=True)
-class SetCondition:
-    """A test that lets the `Conditional` at position ``conditional`` among the tasks run if the boolean in
-    the buffer ``flag`` is true, or with ``negated``, false."""
-
-    flag: CudaBuffer
-    negated: bool
-    conditional: int
-
-    def nodes(self, device: CudaDevice) -> list[Parameters]:
-        """Return the parameters of the graph's node for the test."""
-        (function,) = device.functions(TEST, False)
-        return [Parameters("test", True, (function, self.flag.ptr, self.negated, self.conditional))]
-
-
-@record(frozen=True, slots=True)
-class Conditional:
-    """A branch, or with ``repeated`` a loop, around the tasks whose parent it is: they run if, or as long as,
-    the boolean in the buffer ``flag`` is true, or with ``negated``, false."""
-
-    flag: CudaBuffer
-    negated: bool
-    repeated: bool
-
-    def nodes(self, device: CudaDevice) -> list[Parameters]:
-        """Return the parameters of the graph's conditional node."""
-        return [Parameters("while_loop" if self.repeated else "if_then", True, ())]
-
-
-Task = LaunchKernel | CopyMemory | FillMemory | SetCondition | Conditional
+Task = LaunchKernel | CopyMemory | FillMemory
 
 
 @record(frozen=True, slots=True)
@@ -134,7 +92,7 @@ class Parameters:
     Attributes
     ----------
     kind : str
-        The name of cuda.core's method that adds the node; ``"test"`` for a launch of `TEST`.
+        The name of cuda.core's method that adds the node.
     enabled : bool
         Whether the node has any elements; if not, it is disabled in the graph.
     values : tuple

@@ -295,6 +295,39 @@ def test_any_order_gives_the_interpreters_results(machine: Machine, seed: int) -
         assert machine.core.launches >= 6
 
 
+BRANCHES = """region() {
+  inout a: i64[40];  inout n: i64[];  inout m: i64[];  temp t: i64[40]
+  while less(n[], 9) {
+    if equal(remainder(n[], 2), 0) {
+      m[] = 0
+      while less(m[], n[]) {
+        m[] = add(m[], 3)
+        t[i] = add(a[39-i], m[]) for i<40
+        a[i] = multiply(t[i], t[39-i]) for i<40
+      }
+    } else {
+      a[i] = bitwise_and(a[i], 255) for i<40
+    }
+    if less(n[], 3) { m[] = add(m[], 100) }
+    n[] = add(n[], 1)
+  }
+}"""
+
+
+@needs_gxx
+@pytest.mark.usefixtures("large_statements")
+def test_the_host_decides_loops_and_branches_around_graphs(machine: Machine) -> None:
+    plan = compile_region(parse(BRANCHES), "cuda")
+    for run in range(6):
+        machine.core.rng = random.Random(run)
+        got = {"a": np.arange(40), "n": np.array(run), "m": np.array(5)}
+        want = interp.run(parse(BRANCHES), {name: array.copy() for name, array in got.items()})
+        machine.run(plan, parse(BRANCHES), got, {})
+        for name in got:
+            np.testing.assert_array_equal(got[name], want[name])
+    assert machine.core.launches > 6 and machine.cupy.log and machine.device.graph_refusal is None
+
+
 # ---- memory ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("seed", range(200))
 def test_memory_is_shared_only_where_the_order_says_so(seed: int) -> None:
