@@ -236,12 +236,6 @@ def _matmul(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, An
     np.matmul(reads[0], reads[1], out=writes[0])
 
 
-def _gemm(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]) -> None:
-    a, b, added, *factor = reads
-    added = factor[0] * added if factor else added
-    writes[0][...] = attrs["alpha"] * np.matmul(a, b) + attrs["beta"] * added
-
-
 def _take(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]) -> None:
     kinds, places = attrs["key"], iter(reads[1:])
     if ALONG in kinds:
@@ -272,9 +266,6 @@ with the indices'."""
 CALLS: dict[str, CallOp] = {
     # writes[0] = reads[0] @ reads[1]; shapes, stacks and broadcasting as in numpy.matmul
     "blas.matmul": CallOp("blas.matmul", _matmul, over=0),
-    # writes[0] = alpha * (reads[0] @ reads[1]) + beta * reads[3] * reads[2]; without reads[3], it is 1.
-    # `alpha` is 1 or -1, `beta` is not 0
-    "blas.gemm": CallOp("blas.gemm", _gemm, over=2),
     # writes[0] = reads[0][key], where the key has reads[1:], in order, for neighbouring axes: those that
     # `key`, a letter for each axis, does not say are kept; or as in numpy.take_along_axis, for all axes.
     # Their elements are in bounds.  A recording has it; in its region it is a statement with a ``Gather``.

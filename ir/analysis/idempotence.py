@@ -16,7 +16,7 @@ from dcarray.ir.windows import covers, identity, overlap
 from .effects import definite_writes, sharing, touched_arrays, writes
 from .independence import accesses, iteration_pair, upward_exposed_reads, window_at
 
-INFALLIBLE = frozenset({"blas.matmul", "blas.gemm"})
+INFALLIBLE = frozenset({"blas.matmul"})
 """Library calls that end a run for want of memory only."""
 
 

@@ -122,7 +122,7 @@ class _Tally:
                 for inner in (*then, *orelse):
                     self.add(inner, sizes, times)
             case Call(op, read, write):
-                if op in ("blas.matmul", "blas.gemm"):
+                if op == "blas.matmul":
                     depth = _int(read[0].shape[-1], sizes)
                     self.operations += 2 * depth * _elements(write[0], sizes) * times
                 self.touch(self.read, read, sizes, times)

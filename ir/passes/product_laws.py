@@ -333,21 +333,4 @@ PRODUCT_LAWS: tuple[Law, ...] = (
           r[] add= t[i,i] init 0.0 for i<9
         }""",
     ),
-    Law(
-        "a sum with a product is one call",
-        "product_updates",
-        "sums",
-        "for GPUs with CUDA; written to its term, which may have a factor; of real numbers",
-        "r = r - a @ b",
-        "np.subtract(r, a @ b, out=r)",
-        """region() {
-          in a: f64[9, 12];  in b: f64[12, 10];  temp t: f64[9, 10];  inout r: f64[9, 10]
-          call blas.matmul(a, b) -> t
-          r[i,j] = subtract(r[i,j], t[i,j]) for i<9, j<10
-        }""",
-        """region() {
-          in a: f64[9, 12];  in b: f64[12, 10];  temp t: f64[9, 10];  inout r: f64[9, 10]
-          call blas.gemm(a, b, r) -> r {alpha: -1, beta: 1.0}
-        }""",
-    ),
 )

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from dcarray.ir.passes.pass_manager import Pipeline
 from dcarray.ir.passes.portable.pipeline import PORTABLE
 from dcarray.ir.records import record
 from dcarray.lowering.c_family.device_kernels import DeviceDialect, emit, has_checks
@@ -55,17 +54,15 @@ def device_target(
     printer: ProgramPrinter,
     libraries: Mapping[str, Sequence[Library]] | None = None,
     limits: Limits = LIMITS,
-    pipeline: Pipeline = PORTABLE,
     **more: Any,
 ) -> Target:
     """Return a `Target` for a kind of device: portable passes, blocks of threads, temporaries on the device.
 
     ``dialect`` is the C dialect of its kernels, ``printer`` writes drivers, ``libraries`` has the libraries
-    of each library call, ``limits`` the constants of schedules, ``pipeline`` the passes, and ``more`` further
-    fields of `Target`.
+    of each library call, ``limits`` the constants of schedules, and ``more`` further fields of `Target`.
     """
     return Target(
-        name, lambda threads: pipeline, partial(gpu_kernel, limits=limits), _is_exact,
+        name, lambda threads: PORTABLE, partial(gpu_kernel, limits=limits), _is_exact,
         DeviceCompiler(name, dialect), libraries or {}, printer,
         memory_space="device", shares_arrays=False, **more,
     )  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from contextlib import contextmanager
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -84,61 +83,6 @@ class Stream:
 Stream.null = Stream()
 
 
-class FakeCublas:
-    """cuBLAS on host memory: matrices by columns, factors read where they lie."""
-
-    def __init__(self, log: list[str]) -> None:
-        self.log = log
-
-    def __getattr__(self, name: str) -> Any:
-        kind = {"s": "f", "d": "d", "c": "F", "z": "D"}[name[0]]
-        return partial(getattr(self, f"_{name[1:]}"), np.dtype(kind))
-
-    def _gemv(self, dtype: Any, handle: int, op: int, m: int, n: int, alpha: int, a: int, lda: int,
-              x: int, incx: int, beta: int, y: int, incy: int) -> None:  # fmt: skip
-        assert handle == 7 and lda >= max(m, 1) and incx > 0 and incy > 0
-        matrix = _at(a, dtype, (m, n), (1, lda))
-        rows, columns = (n, m) if op else (m, n)
-        vector, out = _at(x, dtype, (columns,), (incx,)), _at(y, dtype, (rows,), (incy,))
-        _update(out, (matrix.T if op else matrix) @ vector, alpha, beta)
-        self.log.append("gemv")
-
-    def _gemm(self, dtype: Any, handle: int, opa: int, opb: int, m: int, n: int, k: int, alpha: int, a: int,
-              lda: int, b: int, ldb: int, beta: int, c: int, ldc: int) -> None:  # fmt: skip
-        given = opa, opb, m, n, k, alpha, a, lda, 0, b, ldb, 0, beta, c, ldc, 0, 1
-        self._gemmStridedBatched(dtype, handle, *given)
-        self.log[-1] = "gemm"
-
-    def _gemmStridedBatched(
-        self, dtype: Any, handle: int, opa: int, opb: int, m: int, n: int, k: int, alpha: int, a: int,
-        lda: int, stridea: int, b: int, ldb: int, strideb: int, beta: int, c: int, ldc: int, stridec: int,
-        count: int,
-    ) -> None:  # fmt: skip
-        assert handle == 7 and ldc >= m and lda >= (k if opa else m) and ldb >= (n if opb else k)
-        for number in range(count):
-            here = [at + number * stride * dtype.itemsize for at, stride in ((a, stridea), (b, strideb))]
-            first = _at(here[0], dtype, (k, m) if opa else (m, k), (1, lda))
-            second = _at(here[1], dtype, (n, k) if opb else (k, n), (1, ldb))
-            out = _at(c + number * stridec * dtype.itemsize, dtype, (m, n), (1, ldc))
-            _update(out, (first.T if opa else first) @ (second.T if opb else second), alpha, beta)
-        self.log.append("gemms")
-
-
-def _update(out: Any, product: Any, alpha: int, beta: int) -> None:
-    """Write ``alpha * product + beta * out``, given the factors' addresses; what is multiplied by a ``beta``
-    of 0 is not read."""
-    times, scale = (_at(factor, out.dtype, (1,), (1,))[0] for factor in (alpha, beta))
-    assert times in (1, -1)
-    out[...] = times * product + scale * out if scale else times * product
-
-
-def _at(address: int, dtype: Any, shape: tuple[int, ...], steps: tuple[int, ...]) -> Any:
-    """The elements at an address, with strides in elements."""
-    size = sum((n - 1) * step for n, step in zip(shape, steps, strict=True)) + 1
-    memory = (ctypes.c_uint8 * (size * dtype.itemsize)).from_address(address)
-    return np.ndarray(shape, dtype, memory, 0, [step * dtype.itemsize for step in steps])
-
-
 class FakeCupy:
     """The module.
 
@@ -182,8 +126,6 @@ class FakeCupy:
             Device=self._device,
             Stream=Stream,
             get_current_stream=lambda: Stream.null,
-            cublas=FakeCublas(self.log),
-            get_cublas_handle=lambda: 7,
             alloc=self._alloc,
         )
 

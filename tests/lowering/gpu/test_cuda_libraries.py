@@ -1,6 +1,5 @@
 """Library calls on CUDA devices: they get views of device memory, and nothing comes to the host."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from dcarray.ir import interp
 from dcarray.ir.parse import parse
 from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.gpu import devices
-from dcarray.lowering.gpu.cuda.target import TARGET
 from dcarray.lowering.program.loaded_plan import deserialised
 from dcarray.lowering.program.serialise import serialised
 
@@ -42,34 +40,34 @@ def test_a_product_is_a_call_between_two_graphs(machine: Machine) -> None:
         v = (t * t.T) @ t
         np.testing.assert_array_equal(memory["o"], v * v.T)
         np.testing.assert_array_equal(memory["p"], v * v.T + (v * v.T).T)
-    assert machine.cupy.log == ["gemm"] * 2
+    assert machine.cupy.log == ["matmul"] * 2
     assert machine.core.launches == 4 and machine.core.instantiations == 2
 
 
-@pytest.mark.parametrize("call, shapes, done", [
-    ("call blas.matmul(a, b) -> o", {"a": (3, 4), "b": (4, 5), "o": (3, 5)}, "gemm"),
-    ("call blas.matmul(a[j,i for i<4, j<3], b) -> o", {"a": (3, 4), "b": (3, 5), "o": (4, 5)}, "gemm"),
-    ("call blas.matmul(a, b) -> o[j,i for i<3, j<5]", {"a": (3, 4), "b": (4, 5), "o": (5, 3)}, "gemm"),
+@pytest.mark.parametrize("call, shapes", [
+    ("call blas.matmul(a, b) -> o", {"a": (3, 4), "b": (4, 5), "o": (3, 5)}),
+    ("call blas.matmul(a[j,i for i<4, j<3], b) -> o", {"a": (3, 4), "b": (3, 5), "o": (4, 5)}),
+    ("call blas.matmul(a, b) -> o[j,i for i<3, j<5]", {"a": (3, 4), "b": (4, 5), "o": (5, 3)}),
     ("call blas.matmul(a[i+1,j+2 for i<2, j<2], b[j,i+1 for i<2, j<3]) -> o[i+1,j+1 for i<2, j<3]",
-     {"a": (3, 4), "b": (4, 5), "o": (5, 5)}, "gemm"),
+     {"a": (3, 4), "b": (4, 5), "o": (5, 5)}),
     ("call blas.matmul(a[2-i,2*j+1 for i<3, j<2], b[i+1,j for i<2, j<5]) -> o[i+1,j for i<3, j<5]",
-     {"a": (3, 4), "b": (4, 5), "o": (5, 5)}, "matmul"),
-    ("call blas.matmul(a, b) -> o", {"a": (2, 3, 4), "b": (4, 5), "o": (2, 3, 5)}, "gemm"),
-    ("call blas.matmul(a, b) -> o", {"a": (2, 3, 1, 4), "b": (4, 5), "o": (2, 3, 1, 5)}, "gemm"),
-    ("call blas.matmul(a, b) -> o", {"a": (2, 3, 4), "b": (2, 4, 5), "o": (2, 3, 5)}, "gemms"),
-    ("call blas.matmul(a, b) -> o", {"a": (3, 4), "b": (2, 4, 5), "o": (2, 3, 5)}, "gemms"),
-    ("call blas.matmul(a, b) -> o", {"a": (6, 2, 3, 4), "b": (6, 2, 4, 1), "o": (6, 2, 3, 1)}, "gemms"),
-    ("call blas.matmul(a, b) -> o", {"a": (3, 4), "b": (4,), "o": (3,)}, "gemv"),
-    ("call blas.matmul(a, b) -> o", {"a": (3,), "b": (3, 4), "o": (4,)}, "gemv"),
+     {"a": (3, 4), "b": (4, 5), "o": (5, 5)}),
+    ("call blas.matmul(a, b) -> o", {"a": (2, 3, 4), "b": (4, 5), "o": (2, 3, 5)}),
+    ("call blas.matmul(a, b) -> o", {"a": (2, 3, 1, 4), "b": (4, 5), "o": (2, 3, 1, 5)}),
+    ("call blas.matmul(a, b) -> o", {"a": (2, 3, 4), "b": (2, 4, 5), "o": (2, 3, 5)}),
+    ("call blas.matmul(a, b) -> o", {"a": (3, 4), "b": (2, 4, 5), "o": (2, 3, 5)}),
+    ("call blas.matmul(a, b) -> o", {"a": (6, 2, 3, 4), "b": (6, 2, 4, 1), "o": (6, 2, 3, 1)}),
+    ("call blas.matmul(a, b) -> o", {"a": (3, 4), "b": (4,), "o": (3,)}),
+    ("call blas.matmul(a, b) -> o", {"a": (3,), "b": (3, 4), "o": (4,)}),
     ("call blas.matmul(a[j,i for i<4, j<3], b[2*i for i<3]) -> o[2*i+1 for i<4]",
-     {"a": (3, 4), "b": (6,), "o": (9,)}, "gemv"),
-    ("call blas.matmul(a, b) -> o", {"a": (1, 4), "b": (4, 3), "o": (1, 3)}, "gemv"),
-    ("call blas.matmul(a, b) -> o", {"a": (4,), "b": (4,), "o": ()}, "matmul"),
-    ("call blas.matmul(a, b) -> a", {"a": (4, 4), "b": (4, 4)}, "matmul"),
+     {"a": (3, 4), "b": (6,), "o": (9,)}),
+    ("call blas.matmul(a, b) -> o", {"a": (1, 4), "b": (4, 3), "o": (1, 3)}),
+    ("call blas.matmul(a, b) -> o", {"a": (4,), "b": (4,), "o": ()}),
+    ("call blas.matmul(a, b) -> a", {"a": (4, 4), "b": (4, 4)}),
 ])  # fmt: skip
 @pytest.mark.parametrize("dtype", ["f32", "c128"])
 def test_products_of_views(
-    machine: Machine, call: str, shapes: dict[str, tuple[int, ...]], done: str, dtype: str
+    machine: Machine, call: str, shapes: dict[str, tuple[int, ...]], dtype: str
 ) -> None:
     roles = {"a": "inout" if "-> a" in call else "in", "b": "in", "o": "inout"}
     declared = ";  ".join(f"{roles[name]} {name}: {dtype}{list(shape)}" for name, shape in shapes.items())
@@ -84,73 +82,7 @@ def test_products_of_views(
     machine.run(plan, region, memory, {})
     for name in shapes:
         np.testing.assert_array_equal(memory[name], want[name])
-    assert machine.cupy.log == [done]
-
-
-UPDATES = {
-    "r[i,j] = add(r[i,j], t[i,j])": "gemm",
-    "r[i,j] = subtract(t[i,j], r[i,j])": "gemm",
-    "r[i,j] = subtract(r[i,j], t[i,j])": "gemm",
-    "r[i,j] = subtract(t[i,j], multiply(r[i,j], TYPE(-0.25)))": "gemm",
-    "r[i,j] = subtract(multiply(c0[], r[i,j]), t[i,j])": "gemm",
-    "r[i+1,2*j] = add(t[i,j], multiply(c0[], r[i+1,2*j]))": "matmul",
-    "r[j+1,i] = subtract(t[i,j], multiply(c0[], r[j+1,i]))": "gemm",
-}
-
-
-@pytest.mark.parametrize("stmt", UPDATES)
-@pytest.mark.parametrize("dtype", ["f32", "f64"])
-def test_products_that_update_an_array(machine: Machine, stmt: str, dtype: str) -> None:
-    """What cuBLAS reads only if its factor is not 0 is multiplied by 0, too."""
-    region = parse(f"""region() {{
-  in a: {dtype}[5, 4];  in b: {dtype}[4, 6];  in c0: {dtype}[];  temp t: {dtype}[5, 6]
-  inout r: {dtype}[7, 11]
-  call blas.matmul(a, b) -> t
-  {stmt.replace("TYPE", dtype)} for i<5, j<6
-}}""")
-    plan = compile_region(TARGET.pipeline(1).run(region), "cuda")
-    assert plan.stats == {"kernels": 0, "calls": 1, "interpreted": 0}
-    kind = np.dtype(dtype.replace("f32", "f4").replace("f64", "f8"))
-    rng = np.random.default_rng(2)
-    for factor in (0.5, -3.0, 0.0, -0.0, np.nan, np.inf, 1e-45, 0.5):
-        memory = {name: rng.integers(-9, 9, shape).astype(kind)
-                  for name, shape in (("a", (5, 4)), ("b", (4, 6)), ("r", (7, 11)))}  # fmt: skip
-        memory["r"][1, 2:5], memory["b"][0, 1] = (np.inf, np.nan, -0.0), np.nan
-        memory["c0"] = np.array(factor, kind)
-        want = {name: array.copy() for name, array in memory.items()}
-        machine.cupy.log.clear()
-        with np.errstate(all="ignore"):
-            interp.run(region, want)
-            machine.run(plan, region, memory, {})
-        np.testing.assert_array_equal(memory["r"], want["r"])
-        left = "c0" not in stmt or not abs(factor) < np.finfo(kind).tiny
-        left &= not np.isnan(factor) or "c0" not in stmt
-        assert machine.cupy.log == [UPDATES[stmt] if left else "matmul"]
-
-
-@pytest.mark.parametrize("shapes, done", [
-    (((5, 4), (4,), (5,)), "gemv"), (((4,), (4, 5), (5,)), "gemv"), (((2, 3, 4), (4, 5), (2, 3, 5)), "gemm"),
-    (((2, 3, 4), (2, 4, 5), (2, 3, 5)), "gemms"), (((3, 0), (0, 5), (3, 5)), "matmul"),
-])  # fmt: skip
-def test_updates_by_vectors_and_stacks(machine: Machine, shapes: Any, done: str) -> None:
-    a, b, r = (str(list(shape)) for shape in shapes)
-    axes = "pij"[-len(shapes[2]) :]
-    at = ",".join(axes)
-    domain = ", ".join(f"{axis}<{n}" for axis, n in zip(axes, shapes[2], strict=True))
-    region = parse(f"""region() {{
-  in a: f64{a};  in b: f64{b};  temp t: f64{r};  inout r: f64{r};  in c0: f64[]
-  call blas.matmul(a, b) -> t
-  r[{at}] = subtract(multiply(r[{at}], c0[]), t[{at}]) for {domain}
-}}""")
-    plan = compile_region(TARGET.pipeline(1).run(region), "cuda")
-    loaded = SimpleNamespace(arrays=plan.arrays, run=deserialised(serialised(plan, [])).run)
-    rng = np.random.default_rng(3)
-    memory = {name: rng.integers(-9, 9, shape) * 1.0 for name, shape in zip("abr", shapes, strict=True)}
-    memory["c0"] = np.array(0.5)
-    want = 0.5 * memory["r"] - memory["a"] @ memory["b"]
-    machine.run(loaded, region, memory, {})
-    np.testing.assert_array_equal(memory["r"], want)
-    assert machine.cupy.log == [done]
+    assert machine.cupy.log == ["matmul"]
 
 
 @needs_gxx
@@ -176,13 +108,7 @@ def test_programs_that_add_products(
             (dc.accelerate(program) if accelerated else program)(*arrays, 2.0, beta)
             for x, want in zip(arrays, given, strict=True):
                 np.testing.assert_array_equal(np.asarray(x), want)
-            # compiled code has scalars and the ones in the device's memory: two more kernels
-            products = [name for name in machine.cupy.log if name in ("gemm", "matmul")]
-            assert products == ["gemm" if beta or accelerated else "matmul", "gemm", "gemm", "gemm"]
-            kernels = [
-                name for name in machine.cupy.log if name not in ("gemm", "matmul", "upload", "download")
-            ]
-            assert len(kernels) == (5 if accelerated else 3)
+            assert machine.cupy.log.count("matmul") == 4
 
 
 def test_a_plan_with_a_library_call_is_loaded_in_another_process(machine: Machine) -> None:
