@@ -115,6 +115,15 @@ def test_what_changes_is_seen(change: Callable[[Any], Any]) -> None:
         steps_agree(a, b)
 
 
+def test_a_function_of_an_object_gives_way_to_that_of_its_class() -> None:
+    plain, other, _ = both(KIND)
+    a, b = plain(), other()
+    a.force = b.force = lambda x: x * 3.0
+    steps_agree(a, b, 5)
+    del a.force, b.force
+    steps_agree(a, b, 5)
+
+
 def test_objects_that_share_their_attributes() -> None:
     text = """
     class f:

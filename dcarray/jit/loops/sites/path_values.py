@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from types import FunctionType
 from typing import Any, NamedTuple
 
 from dcarray.ir.records import replaced
@@ -214,10 +213,10 @@ class PathValues:
             return (*place, self._root(root, values))
         if last.kind == "item":
             return "i", at, last.key, owners[at].get(last.key) if type(owners[at]) is dict else None
-        held = class_attribute(type(owners[at]), last.key)
-        kinds = {FunctionType: "m", property: "p"}
-        known = last.kind == "attribute" and is_plainly_read(owners[at], last) and type(held) in kinds
-        return (kinds[type(held)], at, last.key, held) if known else None
+        callee = function_of(owners[at], last)
+        if callee is None or callee.kind == "plain" or not is_plainly_read(owners[at], last):
+            return None  # such as a function in the instance, which hides the method of its class
+        return callee.kind[0], at, last.key, class_attribute(type(owners[at]), last.key)
 
     def _root(self, root: int | str, values: Sequence[Any]) -> Any:
         if isinstance(root, int):
