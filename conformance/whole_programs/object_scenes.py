@@ -134,22 +134,14 @@ def objects(w: Writer, s: int) -> Lines:
     name = f"{a}.run" if method else f"uses{s}, {a}"
     call = f"{name}, {b}, {d}, {w.pick(['3', '20', '100'])}"
     seen = [f"{one}.{part}" for one in "xy" for part in ("u", "v", "t", "rate", "law.k")]
-    change = w.pick(
-        [
-            f"Thing{s}.move = lambda self, by: LOG.append(by)",
-            f"Law{s}.value = lambda self, x: x + 1",
-            f"Thing{s}.t = property(lambda self: 5)",
-            "x.read = lambda k: 2",
-            "x.t, y.t = 2.5, np.float64(3)",
-            "x.u = x.u.tolist()",
-            "del x.t",
-            f"STATE{s}['t'] = 7.5",
-            f"Thing{s}.start = 2.5",
-            "x.rate = np.int64(3)",
-            "law.k = np.ones(3)",
-            "pass",
-        ]
-    )
+    change = w.pick([
+        f"Thing{s}.move = lambda self, by: LOG.append(by)", f"Law{s}.value = lambda self, x: x + 1",
+        f"Thing{s}.t = property(lambda self: 5)", "x.read = lambda k: 2", "x.t, y.t = 2.5, np.float64(3)",
+        "x.u = x.u.tolist()", "del x.t", f"STATE{s}['t'] = 7.5", f"Thing{s}.start = 2.5",
+        "x.rate = np.int64(3)", "law.k = np.ones(3)", "pass",
+    ])  # fmt: skip
+    if hidden := w.pick(["", "", "", "read", "move"]):  # a function of the object, and then that of its class
+        made, change = [*made, f"x.{hidden} = lambda k: k + 2"], f"del x.{hidden}"
     scene = [
         *made,
         *called(w, call, f"{s} objects", seen),
