@@ -91,3 +91,36 @@ def test_an_error_has_the_line_of_the_decorated_function() -> None:
     with pytest.raises(ZeroDivisionError) as raised:
         f(np.zeros(9), 9)
     assert raised.traceback[-1].lineno == 7
+
+
+@pytest.mark.parametrize(
+    "change", ["half.__defaults__ = (2.0,)", "half.__code__ = third.__code__", "Q = 3.0"]
+)
+def test_a_changed_function_is_seen_by_all_that_call_it(change: str) -> None:
+    """Also where another loop, which calls it as well, has seen the change before."""
+    text = """
+        Q = 1.0
+        def quarter(v):
+            return v * Q
+        def half(v, by=0.5):
+            return quarter(v) * by
+        def third(v, by):
+            return v / 3
+        def scaled(v):
+            return half(v) + 1.0
+        def f(x, y):
+            for i in range(len(x)):
+                y[i] = half(x[i])
+            return y
+        def g(x, y):
+            for i in range(len(x)):
+                y[i] = scaled(x[i])
+            return y
+    """
+    plain, names = written(text).__globals__, written(text).__globals__
+    loops = dc.accelerate(names["f"]), dc.accelerate(names["g"])
+    for line in ("pass", change, "half.__defaults__, Q = (0.5,), 1.0", "half = quarter"):
+        exec(line, plain), exec(line, names)
+        for name, loop in zip("fg", loops, strict=True):
+            for _ in range(3):
+                assert (loop(X, np.zeros_like(X)) == plain[name](X, np.zeros_like(X))).all()

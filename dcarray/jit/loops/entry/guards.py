@@ -51,24 +51,27 @@ _MISSING = object()
 class ObjectGuard:
     """The guard of a module, function or class: made once for each object, and compared by identity."""
 
-    __slots__ = ("_checks", "_code", "_defaults", "_function", "_is_asked", "_value", "entry_value")
+    __slots__ = ("_called", "_checks", "_code", "_defaults", "_function", "_value", "entry_value")
 
-    def __init__(self, value: Any, entry_value: EntryValue, checks: tuple[Any, ...] = ()) -> None:
+    def __init__(
+        self, value: Any, entry_value: EntryValue, checks: tuple[Check, ...] = (),
+        called: tuple[ObjectGuard, ...] = (),
+    ) -> None:  # fmt: skip
         self.entry_value = entry_value
         self._value = without_cells(value)  # held, so that no other object gets its identity
         self._function = without_cells(called_by(value))
-        self._checks = checks
-        self._is_asked = False
+        self._checks, self._called = checks, called
         self._code = original(self._function) if isinstance(entry_value, Function) else None
         self._defaults = self._function.__defaults__ if isinstance(entry_value, Function) else None
 
     def of(self, value: Any) -> ObjectGuard:
         """Return this guard for another object, which does nothing but call the function."""
-        return ObjectGuard(value, self.entry_value, self._checks)
+        return ObjectGuard(value, self.entry_value, self._checks, self._called)
 
     def holds(self) -> bool:
         """Whether a function is what it was when the guard was made.  Its code, its defaults, and the values
-        of its global names must be the same, also of the functions that it calls by name."""
+        of its global names must be the same, also of the functions that it calls by name, as they were when
+        this guard was made: they may have other guards now."""
         if self._code is not None:
             function = self._function
             if original(function) is not self._code or function.__defaults__ is not self._defaults:
@@ -77,14 +80,7 @@ class ObjectGuard:
             now = names.get(name, _MISSING)
             if now is not value and not (now is _MISSING and getattr(builtins, name, _MISSING) is value):
                 return False
-        if self._is_asked:  # by a function that it calls
-            return True
-        self._is_asked = True
-        try:
-            called = [value for _, _, value in self._checks if type(value) is FunctionType]
-            return all(_guards[id(value)].holds() for value in called if id(value) in _guards)
-        finally:
-            self._is_asked = False
+        return all([guard.holds() for guard in self._called])
 
 
 # ---- values --------------------------------------------------------------------------------------------
@@ -217,6 +213,7 @@ def rewritten_function(
         return None
     line = max(code.co_firstlineno, tree.lineno)
     around = {**(inside or {}), function: Recursion(function.__name__, code.co_filename, line)}
+    called: list[ObjectGuard] = []
 
     def known(value: Any) -> EntryValue | None:
         if type(value) is FunctionType and called_by(value) in around:
@@ -226,6 +223,7 @@ def rewritten_function(
         if type(value) is FunctionType:
             kept = _guards.get(id(value))
             own = kept if kept is not None and kept.holds() else _make_guard(value, around)
+            called.extend([] if own is None else [own])
             return None if own is None else own.entry_value
         guard = guard_of(value)
         entry = None if guard is None else entry_value(value, guard)
@@ -257,7 +255,7 @@ def rewritten_function(
             return None
         defaults.append((name, description))
     rewritten = Function(function.__name__, text, code.co_filename, line, tuple(names), tuple(defaults))
-    return ObjectGuard(function, rewritten, tuple(checks))
+    return ObjectGuard(function, rewritten, tuple(checks), tuple(called))
 
 
 def constants_in(value: EntryValue) -> frozenset[str]:
