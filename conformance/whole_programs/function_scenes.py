@@ -11,25 +11,12 @@ __all__ = ["FUNCTION_SCENES"]
 
 # T, C and U are a float, an int and an array; the others are functions.  K is a loop's variable.
 _CALLS = [
-    "s += read(K)",
-    "s = s * 0.5 + read(K + 1)",
-    "tick(s + K)",
-    "s += tick(K)",
-    "s = 2 - tick(K) * 3",
-    "s += C",
-    "s -= T * 0.25",
-    "moved(0.5)",
-    "s += moved(0.25)",
-    "put(K)",
-    "s += both(K)",
-    "if tick(K) % 2 == 0: s += 1",
-    "if K % 3 == 1: tick(K)",
-    "s += scaled(s)",
-    "s += applied(read, K)",
-    "s += applied(scaled, K)",
-    "s += early(K)",
-    "s += U[K % len(U)]",
-]
+    "s += read(K)", "s = s * 0.5 + read(K + 1)", "tick(s + K)", "s += tick(K)", "s = 2 - tick(K) * 3",
+    "s += C", "s -= T * 0.25", "moved(0.5)", "s += moved(0.25)", "put(K)", "s += both(K)",
+    "if tick(K) % 2 == 0: s += 1", "if K % 3 == 1: tick(K)", "s += scaled(s)", "s += applied(read, K)",
+    "s += applied(scaled, K)", "s += early(K)", "s += U[K % len(U)]", "s += law(K)", "s += deep(K)",
+    "s -= deeper(K)", "s += deeper(s)",
+]  # fmt: skip
 _BINDS = ["T += 0.125", "C += 1", "U[K % len(U)] += 1", "T = s * 0.5", "U = U * 0.5", "C = K", "T, C = C, K"]
 _HELPERS = {
     "read": "def read(k): return U[k % len(U)] * T",
@@ -39,6 +26,9 @@ _HELPERS = {
     "both": "def both(k):\n    tick(k)\n    return read(k) + C",
     "scaled": "scaled = lambda v, by=3: v % 7 * T + by",
     "applied": "def applied(g, v):\n    '''Calls\n\n    a function.'''\n    return g(v) + g(v + 1)",
+    "law": "def law(k, by=2): return k * by + C",
+    "deep": "def deep(k): return law(k) * 0.5",
+    "deeper": "def deeper(k): return deep(k + 1) + 1",
     "early": "def early(k):\n    DECLARE C\n    if k % 2: return T\n    C += 2\n    return C * 0.5",
 }
 _MARKED = ("T", "C", "U", *_HELPERS)
@@ -77,19 +67,12 @@ def global_names(w: Writer, s: int) -> Lines:
     shows = ["show('module', s, T, C, U)"]
     inner = ["s = 0.0", *second, "return s"]
     writer = ["global T, C, U", "s = 0.0", *third, "U %= 61", "C %= 61", "T %= 61", "return s"]
-    change = w.pick(
-        [
-            "global T; T = 3",
-            "global U; U = U.astype('f4') * 2",
-            "global C; C = np.int64(7)",
-            "global read; read = lambda k: T + k",
-            "global tick; tick = scaled",
-            "global U; U = U.tolist()",
-            "global U; U = np.zeros((2, 2)) + T",
-            "global C; del C",
-            "pass",
-        ]
-    )
+    change = w.pick([
+        "global T; T = 3", "global U; U = U.astype('f4') * 2", "global C; C = np.int64(7)", "global C; C = 9",
+        "global read; read = lambda k: T + k", "global tick; tick = scaled", "global U; U = U.tolist()",
+        "global U; U = np.zeros((2, 2)) + T", "global C; del C", "pass", "law.__defaults__ = (3,)",
+        "law.__code__ = (lambda k, by: k - by).__code__", "global law; law = lambda k, by=5: k + by",
+    ])  # fmt: skip
     scene = [
         *called(w, "inner, 9", f"{s} inner", ["T", "C", "U"]),
         *called(w, "writer, 5", f"{s} writer", ["T", "C", "U"]),

@@ -116,8 +116,7 @@ def test_what_changes_is_seen(change: Callable[[Any], Any]) -> None:
 
 
 def test_a_function_of_an_object_gives_way_to_that_of_its_class() -> None:
-    plain, other, _ = both(KIND)
-    a, b = plain(), other()
+    a, b = (kind() for kind in both(KIND)[:2])
     a.force = b.force = lambda x: x * 3.0
     steps_agree(a, b, 5)
     del a.force, b.force
