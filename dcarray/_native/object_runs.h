@@ -48,8 +48,10 @@ read_part(PyObject *owner, const Part *p, int own)
     part = of_class(kind, p->first);
     if (PyErr_Occurred())
         return NULL;
-    if (part != NULL && !Py_IS_TYPE(part, &PyMemberDescr_Type) &&
-        (own || Py_TYPE(part)->tp_descr_get != NULL || Py_TYPE(part)->tp_descr_set != NULL))
+    if (part != NULL && Py_IS_TYPE(part, &PyMemberDescr_Type)) {
+        if (PyUnicode_Compare(PyDescr_NAME(part), p->first) != 0)
+            return NULL; /* another name of a slot */
+    } else if (part != NULL && (own || Py_TYPE(part)->tp_descr_get != NULL || Py_TYPE(part)->tp_descr_set != NULL))
         return NULL;
     part = PyObject_GetAttr(owner, p->first);
     if (part == NULL && PyErr_ExceptionMatches(PyExc_AttributeError))
@@ -139,7 +141,7 @@ read_objects(ObjectRun *s, PyObject *const *args, PyObject **owners, PyObject **
         if (owner == NULL)
             return PyErr_Occurred() ? -1 : 0;
         owners[k] = owner;
-        if ((PyObject *)Py_TYPE(owner) != p->second)
+        if ((PyObject *)Py_TYPE(owner) != p->second || (owner == s->names && p->kind != NAMES)) /* or its items are global names */
             return 0;
     }
     for (int k = 0; k < s->function_count; k++) {

@@ -1,5 +1,6 @@
 """Global names that functions read and bind, in loops that call them."""
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -158,3 +159,46 @@ for again in range(3):
     print(s, N)
 """
     compare(text, tmp_path / "program.py")
+
+
+COUNTED = """
+import random
+count = 0
+class S: __slots__ = ("count", "w")
+def step(me, n):
+    global count
+    s = 0
+    for k in range(n):
+        count += 1
+        s = (s * 3 + PART) % 1009
+        PART = PART * 3 % 1009
+        MORE
+    return s
+def last(me, n):
+    s = 0.0
+    for k in range(n):
+        s += me.random() if k % 2 else me.gauss(0, 1)
+    return s
+"""
+TWICE = {
+    "items of globals()": ('me["count"]', "pass", "for one in range(3): print(step(globals(), 300), count)"),
+    "slots": ("me.count", "me.w = max(me.w, k)", """
+        for one in range(6):
+            me = S(); me.count = me.w = 1; print(step(me, 300), me.w)
+            if one == 2: S.w = S.count
+    """),
+    "members of a module": ("me.count", "pass", """
+        for one in range(4): print(last(random.Random(2), 300))
+        random.seed(1); print(last(random, 300))
+        before, random.random = random.random, lambda: 0.25
+        print(last(random, 300)); random.random = before
+    """),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TWICE)
+def test_one_variable_under_two_names_and_one_name_of_two_things(kind: str, tmp_path: Path) -> None:
+    part, more, end = TWICE[kind]
+    head = COUNTED.replace("PART", part).replace("MORE", more)
+    ran = compare(head + textwrap.dedent(end), tmp_path / "program.py")
+    assert ran or "globals" in kind  # whose loop is left to Python

@@ -78,7 +78,7 @@ def part(owner: Any, step: Step) -> Any:
         raise Unread
     of_class = class_attribute(kind, key)
     descriptor = type(of_class)
-    if descriptor is MemberDescriptorType or descriptor is _FIELD:
+    if _is_slot(of_class, key) or descriptor is _FIELD:
         try:
             return of_class.__get__(owner, kind)
         except AttributeError:
@@ -149,7 +149,7 @@ def is_own(owner: Any, step: Step) -> bool:
     own = space(owner)
     if type(own) is dict and step.key in own:
         return True
-    return type(class_attribute(type(owner), step.key)) is MemberDescriptorType
+    return _is_slot(class_attribute(type(owner), step.key), step.key)
 
 
 def is_bindable(owner: Any, step: Step) -> bool:
@@ -159,10 +159,10 @@ def is_bindable(owner: Any, step: Step) -> bool:
         return kind is (dict if step.kind == "item" else FunctionType)
     if issubclass(kind, type) or class_attribute(kind, "__setattr__") not in _SETTERS:
         return False
-    descriptor = type(class_attribute(kind, step.key))
-    if descriptor is MemberDescriptorType:
+    of_class = class_attribute(kind, step.key)
+    if _is_slot(of_class, step.key):
         return True
-    return type(space(owner)) is dict and not _is_setting(descriptor)
+    return type(space(owner)) is dict and not _is_setting(type(of_class))
 
 
 def is_plainly_read(owner: Any, step: Step) -> bool:
@@ -219,6 +219,11 @@ def class_attribute(kind: type, key: Any) -> Any:
         if attribute is not MISSING:
             return attribute
     return MISSING
+
+
+def _is_slot(attribute: Any, key: Any) -> bool:
+    """Whether a class's attribute is a slot of this name, and not of another one, whose place it would be."""
+    return type(attribute) is MemberDescriptorType and attribute.__name__ == key
 
 
 def _is_setting(descriptor: type) -> bool:

@@ -30,6 +30,7 @@ from .object_parts import (
     is_same_function,
     part,
     place,
+    space,
 )
 from .path_naming import NamedStatements, named_statements
 from .site import Site, SiteSource
@@ -239,6 +240,8 @@ class PathValues:
             owner = self._root(root, values) if step is None else part(owners[parent], step)
             if type(owner) is not kind:
                 return None
+            if space(owner) is self._names and (root != "" or step is not None):
+                return None  # what is a global name, too
             owners.append(owner)
         for at, last, root, function in self._functions:
             callee = self._root(root, values) if last is None else self._function(owners[at], last)

@@ -69,6 +69,7 @@ class Version:
         # whether the values of its first run may lie in blocks over ranks
         self._in_blocks: bool | None = None
         self._members: list[Check] | None = None
+        self._modules: dict[str, ModuleType] = {}  # by their names, of which `_members` has the members
         self._lists = ListConversion()
         self._texts = Texts(self.source.source, (*self.source.needed, *self.source.others))
 
@@ -141,11 +142,12 @@ class Version:
         for name in self.source.others:
             value = self.site.names.get(name, MISSING)
             values += (getattr(builtins, name, MISSING) if value is MISSING else value,)
-        if self._members is None or not still_hold(self._members):
-            modules = {
-                n: v for n, v in zip(self.source.needed, values, strict=False) if type(v) is ModuleType
-            }
-            self._members = watched_members(self.source.members, ChainMap(modules, self.site.names))
+        named = zip((*self.source.needed, *self.source.others), values, strict=False)
+        modules = {n: v for n, v in named if type(v) is ModuleType} if self.source.members else {}
+        is_new = not modules.items() <= self._modules.items()  # or the name was another object's
+        if self._members is None or is_new or not still_hold(self._members):
+            self._modules |= modules
+            self._members = watched_members(self.source.members, ChainMap(self._modules, self.site.names))
             if self._members is None:
                 self.refuse("the program has replaced a NumPy function")
                 return None
