@@ -93,3 +93,16 @@ def test_a_number_of_numpys_as_the_end_of_a_range(n: int, start: str) -> None:
 def test_items_that_are_left_to_python(value: str) -> None:
     """Of negative indices, of several types, and out of bounds."""
     assert not alike(function(value), X, 200, 0.25)
+
+
+@pytest.mark.parametrize(
+    "ends", ["0, 300 * 10**15, 10**15", "8 * 10**17, 0, -(10**15)", "2**63 - 99, 2**63 - 1"]
+)
+def test_ranges_of_large_numbers_are_left_to_python(ends: str) -> None:
+    f = written(f"""
+        def f(n):
+            for k in range({ends}):
+                n += k & 3
+            return n, k
+    """)
+    assert [alike(f, n) for n in (0, 1)] == [0, 0]

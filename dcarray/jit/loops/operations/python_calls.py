@@ -35,6 +35,8 @@ from .values import (
 )  # fmt: skip
 
 _I8, _F8, _BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
+MOST_IN_RANGE = 1 << 46
+"""The largest end or step of a range: kernels add thousands of steps to a number of it, in 64 bits."""
 
 
 class PythonCalls(Tools):
@@ -47,6 +49,8 @@ class PythonCalls(Tools):
         ends = [self._whole(x) for x in args]
         start, stop = (0, ends[0]) if len(ends) == 1 else ends[:2]
         step = ends[2] if len(ends) == 3 else 1
+        if any(type(end) is int and abs(end) > MOST_IN_RANGE for end in (start, stop, step)):
+            raise self.scope.fail("a range of so large numbers")
         if type(step) is not int:
             return RuntimeRange(start, stop, self._positive(step))
         if not step:
