@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from dcarray.ir.records import replaced
@@ -240,7 +241,11 @@ class PathValues:
             owner = self._root(root, values) if step is None else part(owners[parent], step)
             if type(owner) is not kind:
                 return None
-            if space(owner) is self._names and (root != "" or step is not None):
+            if (
+                kind in (dict, ModuleType)
+                and space(owner) is self._names
+                and (root != "" or step is not None)
+            ):
                 return None  # what is a global name, too
             owners.append(owner)
         for at, last, root, function in self._functions:
