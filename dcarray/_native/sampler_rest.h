@@ -59,21 +59,25 @@ forget_rest(void)
     WantsLock = 0;
 }
 
-/* Threads of this package's own collect no garbage (dcarray/core/uncollected.py).  The first threshold is 0 meanwhile: whether
- * collections are enabled is the program's own affair, which it reads and sets.  Explicit collections are done. */
+/* Threads of this package's own collect no garbage (dcarray/core/uncollected.py).  The first threshold is out of reach meanwhile:
+ * whether collections are enabled is the program's own affair, which it reads and sets.  Explicit collections are done.  Should the
+ * program read the thresholds meanwhile, and set them again later, the next release gives it its own first one back. */
 static PyObject *GetThreshold, *SetThreshold; /* `gc.get_threshold`, `gc.set_threshold` */
 static _Thread_local int Holds;               /* how often this thread holds collections back */
 static int Holding;                           /* how many threads do, but for those that wait */
-static long Threshold;                        /* the program's first one */
+static long Threshold;                        /* the program's first one; if that is 0, the one before */
+
+enum { OUT_OF_REACH = 0x7FFFFFFF };
 
 static void
 set_collections(int may)
 {
     int collects = PyGC_Disable(); /* else what is made here could start one */
     PyObject *all = PyObject_CallNoArgs(GetThreshold);
-    long first = all == NULL ? 0 : PyLong_AsLong(PyTuple_GET_ITEM(all, 0)), next = may && first == 0 ? Threshold : may ? first : 0;
+    long first = all == NULL ? 0 : PyLong_AsLong(PyTuple_GET_ITEM(all, 0));
+    long next = !may && first ? OUT_OF_REACH : may && first == OUT_OF_REACH ? Threshold : first;
     PyObject *number = PyLong_FromLong(next), *done = number == NULL ? NULL : PyObject_CallOneArg(SetThreshold, number);
-    if (!may)
+    if (first && first != OUT_OF_REACH)
         Threshold = first;
     Py_XDECREF(all);
     Py_XDECREF(number);

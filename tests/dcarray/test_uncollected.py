@@ -13,6 +13,7 @@ from dcarray.core.native import BUILT
 from dcarray.core.uncollected import uncollected, waiting
 from dcarray.plans.background import Background
 
+HELD = 2**31 - 1  # the first threshold while a thread holds collections back
 pytestmark = [
     pytest.mark.skipif(not BUILT, reason="the C module is not built"),
     pytest.mark.one_process("garbage is the process's own"),
@@ -22,7 +23,7 @@ pytestmark = [
 def thresholds() -> tuple[int, int, int]:
     """Those of the program, once no other thread holds collections back."""
     until = time.monotonic() + 60
-    while not (found := waiting(gc.get_threshold))[0] and time.monotonic() < until:
+    while (found := waiting(gc.get_threshold))[0] == HELD and time.monotonic() < until:
         time.sleep(1e-4)
     return found
 
@@ -48,7 +49,7 @@ def test_the_background_thread_collects_nothing(starts: list[int]) -> None:
     )
     assert own.wait(60)
     own._stop()
-    assert during[1] == 0 and during[0] not in starts
+    assert during[1] == HELD and during[0] not in starts
     assert thresholds() == before
     assert len([[k] for k in range(20_000)]) and threading.get_ident() in starts
 
@@ -59,15 +60,18 @@ def test_what_the_program_sets_stays() -> None:
         with uncollected():
             with uncollected():
                 gc.disable()
-                assert gc.get_threshold() == (0, *before[1:])
+                assert gc.get_threshold() == (HELD, *before[1:])
             gc.set_threshold(123, 4, 5)
             assert thresholds() == (123, 4, 5)
         assert not gc.isenabled() and thresholds() == (123, 4, 5)
         with uncollected():
-            assert thresholds() == (123, 4, 5) and gc.get_threshold() == (0, 4, 5)
+            assert thresholds() == (123, 4, 5) and gc.get_threshold() == (HELD, 4, 5)
             with pytest.raises(ZeroDivisionError):
                 waiting(divmod, 1, 0)
-            assert gc.get_threshold()[0] == 0
+            assert gc.get_threshold()[0] == HELD
+        gc.set_threshold(HELD)  # as one who has read it before
+        with uncollected():
+            pass
         assert thresholds() == (123, 4, 5)
     finally:
         gc.enable()
@@ -86,7 +90,7 @@ def test_a_child_of_a_fork_collects_its_garbage() -> None:
     thread = threading.Thread(target=hold)
     thread.start()
     held.wait()
-    assert gc.get_threshold()[0] == 0
+    assert gc.get_threshold()[0] == HELD
     if (child := os.fork()) == 0:
         os._exit(gc.get_threshold() != before)
     ends.set()
@@ -101,4 +105,4 @@ def test_what_is_behind_a_door_is_imported_without_collections(
     with open(f"{tmp_path}/behind_a_door.py", "w") as file:
         file.write("import gc\ncollects = gc.get_threshold()[0]\n")
     monkeypatch.setitem(behind, "test", "behind_a_door")
-    assert open_door("test").collects == 0 != thresholds()[0]
+    assert open_door("test").collects == HELD != thresholds()[0]

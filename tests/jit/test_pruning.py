@@ -53,6 +53,20 @@ def sited(text: str = PROGRAM) -> tuple[FunctionType, list[Site]]:
     return f, put_sites(f)
 
 
+@needs_extension
+def test_nothing_is_taken_out_while_a_tool_looks() -> None:
+    f, sites = sited()
+    code = f.__code__
+    sites[0].refuse("no")
+    for tool in (lambda *_: None, None):
+        sys.setprofile(tool)
+        pruning.prune_soon(code, sites)
+        for _ in range(3):  # here it is done
+            pass
+        sys.setprofile(None)
+        assert (f.__code__ is code) == bool(tool)
+
+
 def test_refused_sites_are_taken_out_and_others_stay() -> None:
     f, sites = sited()
     plain, code = original(f), f.__code__
