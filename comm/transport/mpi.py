@@ -350,7 +350,7 @@ def _ufunc_operation(ufunc: np.ufunc) -> MPI.Op:
 
 # ---- the world ---------------------------------------------------------------------------------------
 def world(watched: bool) -> MpiCommunicator:
-    """Return the communicator of all processes of the job; after that, the failure of one ends all.
+    """Return the communicator of all processes of the job; from then on, one that fails ends all others.
 
     Parameters
     ----------

@@ -274,8 +274,8 @@ class _Functions:
 
 
 def _type(argument: Any) -> np.dtype[Any] | None:
-    """Return the dtype to tell pyopencl for a scalar argument; None for a buffer, and for a complex number,
-    which is passed as bytes."""
+    """Return the dtype that pyopencl needs for a scalar argument; None for a buffer, and for a complex
+    number, which is passed as bytes."""
     if not isinstance(argument, _VALUES) or argument.dtype.kind == "c":
         return None
     return np.dtype(_BITS.get(argument.dtype.char, argument.dtype))

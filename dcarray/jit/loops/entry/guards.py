@@ -148,7 +148,8 @@ def object_guard(value: Any) -> ObjectGuard | None:
 
 
 def _make_guard(value: Any, inside: Mapping[Any, Recursion]) -> ObjectGuard | None:
-    """Return a new guard of an object, and remember it, or that a function is not supported."""
+    """Make and store the guard of an object; return None, and store that, if compiled code does not support
+    it."""
     if len(_guards) + len(_refused) > MAX_GUARDS:
         _guards.clear()
         _refused.clear()
@@ -267,7 +268,7 @@ def constants_in(value: EntryValue) -> frozenset[str]:
 
 
 def _defaults_of(function: FunctionType, code: CodeType) -> list[tuple[str, Any]]:
-    """Return the parameters that have defaults, with these."""
+    """Return the name and the default value of each parameter that has a default."""
     values = function.__defaults__ or ()
     last = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
     return [*zip(last, values, strict=True)]

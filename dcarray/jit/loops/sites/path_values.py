@@ -173,8 +173,8 @@ class PathValues:
         return None
 
     def object_run(self, site: Site, run: Any, values: Sequence[Any]) -> Any:
-        """Return a function in C that does `read`, a short run and `bind` for a site's values, of which
-        ``values`` are an example; None if it cannot."""
+        """Return a C function that does `read`, a short run and `bind` for values like ``values``, the
+        site's now; None if C code does not support these."""
         reading = self.read(values)
         if reading is None or self._lists or self._stacks or self._same:
             return None
@@ -241,11 +241,7 @@ class PathValues:
             owner = self._root(root, values) if step is None else part(owners[parent], step)
             if type(owner) is not kind:
                 return None
-            if (
-                kind in (dict, ModuleType)
-                and space(owner) is self._names
-                and (root != "" or step is not None)
-            ):
+            if kind in (dict, ModuleType) and (root, step) != ("", None) and space(owner) is self._names:
                 return None  # what is a global name, too
             owners.append(owner)
         for at, last, root, function in self._functions:
