@@ -99,13 +99,14 @@ def test_functions_are_cpythons() -> None:
     assert compiled("cmath.log(z, 2)", Z)
 
 
-@pytest.mark.parametrize("start", ["0", "0.0", "-0.0", "1", "0j"])
+@pytest.mark.parametrize("start", ["0", "0.0", "-0.0", "1", "0j", "np.complex128(0)"])
 @pytest.mark.parametrize(
     "loop", ["while abs(z) <= 2 and k < n:", "for k in range(n):\n            if k and abs(z) > 2: break"]
 )
 @pytest.mark.parametrize("step", ["z * z + c", "z ** 2 + c", "c + z * z", "2 * z + c"])
 def test_numbers_that_become_complex(start: str, loop: str, step: str) -> None:
     text = f"""
+import numpy as np
 def f(y, n):
     total = 0
     for c in y:

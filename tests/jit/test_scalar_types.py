@@ -13,6 +13,13 @@ import dcarray as dc
 pytestmark = pytest.mark.eager(eager_below=0)
 
 
+def outcome(f: Any, *args: Any) -> Any:
+    try:
+        return repr(f(*args))
+    except Exception as error:
+        return type(error), str(error)
+
+
 def agree(body: str, *args: Any) -> None:
     """The same values, types and warnings; the loop is compiled."""
     f = written(
@@ -185,3 +192,33 @@ def test_what_a_function_returns() -> None:
     for a, b in pairs():
         assert repr(f(a, b)) == repr(g(a, b))
     assert dc.report().loops
+
+
+@pytest.mark.parametrize(
+    ("scalar", "value", "compiles"),
+    [
+        *[("complex128", value, True) for value in ("0", "True", "2.5", "1j", "a[i]", "b[i]", "i", "c")],
+        *[("complex128", "a[i] * 1j", True), ("complex64", "a[i]", True), ("complex64", "0.1", True)],
+        *[("complex64", "c", True), ("float32", "i", True)],
+        *[("float64", value, True) for value in ("i", "b[i]")],
+        *[("float32", "b[i]", False), ("complex64", "b[i]", False)],
+        *[("float64", "1j", False), ("int64", "a[i]", False)],
+    ],
+)  # fmt: skip
+def test_constructors(scalar: str, value: str, compiles: bool) -> None:
+    f = written(f"""
+import numpy as np
+def f(a, b, n):
+    s, c = np.{scalar}(0), 0.5j
+    x = s
+    for i in range(n):
+        x = np.{scalar}({value})
+        s = s + x * x
+    return s, x
+""")
+    big = np.array([2**53 + 1, -(2**62) - 1, 3, 2**24 + 1])
+    before = dc.report().loops
+    for given in ((np.array([0.1, -0.0, np.inf, 1e200]), big, 4), (np.arange(50) / 3, np.arange(50), 50)):
+        with np.errstate(all="ignore"):
+            assert outcome(f, *given) == outcome(dc.accelerate(f), *given)
+    assert (dc.report().loops > before) is compiles

@@ -276,12 +276,16 @@ class Calls(Tools):
 
     def _scalar(self, dtype: DType, value: Value = 0.0, /) -> Value:
         """Trace the conversion of a number to a NumPy scalar, such as ``numpy.float64(value)``."""
-        if not is_number(value) or is_array(value) or dtype.kind not in "fiub":
+        if not is_number(value) or is_array(value) or dtype.kind not in "fiubc":
             raise self.scope.fail("a scalar's constructor")
         if isinstance(value, Data):
-            if value.dtype.kind not in "fb" or dtype.kind != "f":
+            # Python's ints become floats first, NumPy's do not: only in 53 bits both are rounded alike.
+            kinds = "fbi" if dtype == np.float64 else {"f": "fb", "c": "fbic"}.get(dtype.kind, "")
+            if value.dtype.kind not in kinds or (dtype == np.complex64 and value.dtype.kind == "i"):
                 raise self.scope.fail("a scalar's constructor")
             return self.arrays.astype(self.math.as_numpy(value), dtype)
+        if type(value) is complex and dtype.kind != "c":
+            raise self.scope.fail("a scalar's constructor")
         if type(value) is float and dtype.kind in "iu":
             value = self.arrays.python(int, value)
         return self.memory.value(self.math.expr(value, dtype), scalar=True)
