@@ -210,11 +210,11 @@ def test_constructors(scalar: str, value: str, compiles: bool) -> None:
 import numpy as np
 def f(a, b, n):
     s, c = np.{scalar}(0), 0.5j
-    x = s
+    x = t = s
     for i in range(n):
         x = np.{scalar}({value})
-        s = s + x * x
-    return s, x
+        s, t = s + x * x, abs(x)
+    return s, x, t
 """)
     big = np.array([2**53 + 1, -(2**62) - 1, 3, 2**24 + 1])
     before = dc.report().loops

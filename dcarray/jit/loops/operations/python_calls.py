@@ -163,8 +163,9 @@ class PythonCalls(Tools):
         if isinstance(x, Data) and x.weak is complex:
             real, imag = [self.math.part(x, name) for name in ("real", "imag")]
             return self.math.of_c("hypot", [real, imag])
-        if kind_of(x) == "D" and not is_array(x):  # NumPy's arrays have another formula
-            parts = [self.memory.value(Apply(p, (x.expr,), _F8), scalar=True) for p in ("real", "imag")]
+        if kind_of(x) in ("D", "F") and not is_array(x):  # NumPy's arrays have another formula
+            dtype = np.dtype(x.dtype.char.lower())
+            parts = [self.memory.value(Apply(p, (x.expr,), dtype), scalar=True) for p in ("real", "imag")]
             return self.math.elementwise("hypot", parts)
         if isinstance(x, Data) and (is_array(x) or (x.dtype.kind == "f" and x.weak in (None, float))):
             magnitude = self.math.elementwise("absolute", (x,))
