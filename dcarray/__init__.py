@@ -17,6 +17,7 @@ __version__ = core.__version__
 core.behind.update(
     {
         "array_api": "dcarray.array_api",
+        "circuits": "dcarray.fpga.circuits",
         "devices": "dcarray.offload.backend",
         "functions": "dcarray.api.functions",
         "ranks": "dcarray.distributed.backend",
@@ -41,13 +42,13 @@ if TYPE_CHECKING:  # NumPy's names have NumPy's types, and ours are those of `na
     from .core.errors import ProgramError, ScheduleError, StrictError
     from .distributed.array_distribution import distribute
     from .execution.executor import wait
+    from .fpga.export import export
     from .inspect.about import info
     from .inspect.explain import explain
     from .jit.decorator import accelerate
     from .jit.loops.entry.sizes import symbol
     from .jit.parallel_map import map as map
     from .jit.program.decorator import program
-    from .jit.program.export import export
     from .jit.program.schedule import schedule
 
     _Shape = TypeVar("_Shape", bound=tuple[int, ...])

@@ -9,7 +9,7 @@ _MODULES = {
     "cache": "inspect.cache_command",
     "compile": "jit.program.compile_command",
     "doctor": "inspect.doctor.command",
-    "export": "jit.program.export_command",
+    "export": "fpga.export_command",
     "hints": "inspect.hints",
     "run": "inspect.runner",
 }

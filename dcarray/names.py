@@ -17,7 +17,7 @@ _HOMES = {
     "distribute": "distributed.array_distribution",
     "evaluate": "api.array",
     "explain": "inspect.explain",
-    "export": "jit.program.export",
+    "export": "fpga.export",
     "info": "inspect.about",
     "map": "jit.parallel_map",
     "ndarray": "api.array",

@@ -121,7 +121,7 @@ PACKAGES = {
     "dcarray": (
         "_native", "core", "tiering", "recording", "plans", "execution", "api", "char",
         "emath", "fft", "linalg", "random", "strings", "offload", "jit", "types", "distributed", "hdf5",
-        "inspect", "names", "array_api", "dcarray", "demo", "__main__",
+        "inspect", "fpga", "names", "array_api", "dcarray", "demo", "__main__",
     ),
     "dcarray.jit.loops": ("syntax", "entry", "operations", "tracing", "sites"),
     "dcarray.ir": ("analysis", "passes"),
@@ -174,6 +174,17 @@ def test_packages_import_only_what_stands_before_them(layer: str) -> None:
             there = _package(target, layer)
             if there and order.index(there) > order.index(here):
                 wrong.append(f"{module} imports {target}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_only_the_wing_for_fpgas_knows_of_circuits() -> None:
+    wing = "dcarray.fpga", "dcarray.lowering.hls"
+    wrong = [
+        f"{module} imports {target}"
+        for module, tree in TREES.items()
+        for target in _imports(module, ast.walk(tree))
+        if target.startswith("dcarray.lowering.hls") and not module.startswith(wing)
+    ]
     assert not wrong, "\n".join(wrong)
 
 

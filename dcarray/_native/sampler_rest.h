@@ -8,6 +8,7 @@
  * 3.12, which is not going to change any more; elsewhere the lock comes 5 ms later, and calls that take less are hardly ever seen. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <time.h>
 #include <unistd.h>
@@ -104,21 +105,61 @@ release_collections(PyObject *module, PyObject *nothing)
     Py_RETURN_NONE;
 }
 
-/* waiting(function, *arguments): call a function that waits, while this thread does not hold collections back. */
+static PyObject *
+tuple_of(PyObject *const *values, Py_ssize_t count)
+{
+    PyObject *all = PyTuple_New(count);
+    for (Py_ssize_t k = 0; all != NULL && k < count; k++)
+        PyTuple_SET_ITEM(all, k, Py_NewRef(values[k]));
+    return all;
+}
+
+/* waiting(function, *arguments): call a function that waits, while this thread does not hold collections back.  Objects that it
+ * makes could start a collection here: it is a function in C that makes none. */
 static PyObject *
 waiting(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    PyObject *result;
+    PyObject *result, *rest = tuple_of(args + 1, count - 1); /* now, since the call may need it */
+    if (rest == NULL)
+        return NULL;
     if (Holds && --Holding == 0)
         set_collections(1);
-    result = PyObject_Vectorcall(args[0], args + 1, count - 1, NULL);
+    result = PyObject_Call(args[0], rest, NULL);
     if (Holds && Holding++ == 0) {
         PyObject *type, *value, *traceback;
         PyErr_Fetch(&type, &value, &traceback);
         set_collections(0);
         PyErr_Restore(type, value, traceback);
     }
+    Py_DECREF(rest);
     return result;
+}
+
+/* without_collections(function, *arguments): all that a thread does.  Nothing is made after the release. */
+static PyObject *
+without_collections(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    PyObject *result, *type, *value, *traceback;
+    Py_DECREF(hold_collections(module, NULL));
+    result = PyObject_Vectorcall(args[0], args + 1, count - 1, NULL);
+    PyErr_Fetch(&type, &value, &traceback);
+    Py_DECREF(release_collections(module, NULL));
+    PyErr_Restore(type, value, traceback);
+    return result;
+}
+
+/* is_readable(descriptor, milliseconds): whether there is something to read, within this time. */
+static PyObject *
+is_readable(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    struct pollfd one = {(int)PyLong_AsLong(args[0]), POLLIN, 0};
+    int most = (int)PyLong_AsLong(args[1]), ready;
+    if (PyErr_Occurred())
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    ready = poll(&one, 1, most);
+    Py_END_ALLOW_THREADS
+    return PyBool_FromLong(ready > 0);
 }
 
 /* forget_holds(): a child of a fork has none of the other threads. */

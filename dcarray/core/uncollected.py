@@ -11,7 +11,8 @@ import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from . import native
 
@@ -24,36 +25,40 @@ if native.BUILT:
         os.register_at_fork(after_in_child=extension.forget_holds)
 
 
-@contextmanager
-def thread_without_collections() -> Iterator[None]:
-    """A context for all that a thread of this package's own does: no garbage is collected but in `waiting`,
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def thread_without_collections(function: F) -> F:
+    """A decorator of what a thread of this package's own does: no garbage is collected but in `waiting`,
     unless the program starts a collection itself.  Without the C module it does nothing."""
     if not native.BUILT:  # what turned collections off here would turn them off for the program
-        yield
-        return
-    extension.hold_collections()
-    try:
-        yield
-    finally:
-        extension.release_collections()
+        return function
+
+    @wraps(function)
+    def run(*args: Any) -> Any:
+        return extension.without_collections(function, *args)
+
+    return cast("F", run)
 
 
 def waiting(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function that waits, and return what it does; meanwhile other threads may collect garbage."""
+    """Call a function that waits, and return what it does; meanwhile other threads may collect garbage.
+    The function makes no objects that are collected: these could start a collection in this thread."""
     return extension.waiting(function, *args) if native.BUILT else function(*args)
 
 
 @contextmanager
 def uncollected() -> Iterator[None]:
     """A context in which no garbage is collected, unless the program starts a collection itself."""
+    collects = not native.BUILT and gc.isenabled()
     if native.BUILT:
-        with thread_without_collections():
-            yield
-        return
-    collects = gc.isenabled()
-    gc.disable()
+        extension.hold_collections()
+    else:
+        gc.disable()
     try:
         yield
     finally:
-        if collects:
+        if native.BUILT:
+            extension.release_collections()
+        elif collects:
             gc.enable()

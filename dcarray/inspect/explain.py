@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 
 from dcarray.api.lazy_selection import Selected
+from dcarray.core import open_door
 from dcarray.core.config import current
 from dcarray.core.counters import counters, settle
 from dcarray.core.device_backend import device_backend
@@ -27,7 +28,6 @@ from dcarray.jit.loops.syntax.path_names import has_own_names, shown
 from dcarray.recording.log import Recording
 from dcarray.recording.session import flush_all, sessions
 
-from .circuits import TARGETS, CircuitView, view_circuit
 from .explanation import Explanation
 from .region_views import RegionView, view_program, view_request
 
@@ -81,8 +81,9 @@ def explain(
     >>> shown.kernels[0].formula
     ('a3[i] = sqrt(x[i] * x[i] + 1.0)',)
     """
-    if target is not None and target not in TARGETS:
-        raise ValueError(f"there is no target {target!r}; use {' or '.join(map(repr, TARGETS))}")
+    circuits = open_door("circuits") if target is not None else None
+    if circuits is not None and target not in circuits.TARGETS:
+        raise ValueError(f"there is no target {target!r}; use {' or '.join(map(repr, circuits.TARGETS))}")
     views: list[RegionView] = []
     if isinstance(what, Handle):
         rec = None if what._small is not None else what._store.family.dirty
@@ -100,16 +101,15 @@ def explain(
         raise TypeError(f"explain() takes a dcarray.ndarray or a function, not {type(what).__name__}")
     if target is not None and not views and not isinstance(what, Handle):
         views = [_static_view(what, args, kwargs)]  # nothing was recorded: the arguments are plain arrays
-    if target is not None:
+    if circuits is not None:
         views = [
-            one if one.program is not None else replace(one, circuit=_circuit(one, target)) for one in views
+            one
+            if one.program is not None
+            else replace(one, circuit=circuits.view_circuit(one.region, target, one.names))
+            for one in views
         ]
     remark = "" if views else "nothing is pending: no kernel has to run"
     return Explanation(tuple(views), llvm, asm, remark)
-
-
-def _circuit(view: RegionView, target: str) -> CircuitView:
-    return view_circuit(view.region, target, view.names)
 
 
 def _static_view(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> RegionView:

@@ -10,7 +10,6 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .circuits import LEGEND as circuit_legend
 from .drawing import LEGEND, draw, shape_text
 from .formula import domain_of, statement_lines
 from .region_views import KernelView, RegionView
@@ -95,8 +94,8 @@ class Explanation:
 
     def svg(self) -> str:
         """Return the drawing as SVG: the data flow as recorded, and as it runs or the circuit."""
-        circuits = any(view.circuit is not None for view in self.regions)
-        return draw([view.panels() for view in self.regions], circuit_legend if circuits else LEGEND)
+        legends = [view.circuit.legend for view in self.regions if view.circuit is not None]
+        return draw([view.panels() for view in self.regions], legends[0] if legends else LEGEND)
 
     def _repr_html_(self) -> str:
         if not self.regions:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dcarray.core.config import current
 from dcarray.ir.analysis.traffic import Traffic, fused_traffic, total_fused_traffic, unfused_bytes
 
-from .circuits import CircuitView
 from .drawing import Panel, panel, shape_text, size_text
 from .formula import domain_of, statement_lines
 from .launch_graphs import LaunchGraphView, view_graphs
@@ -97,6 +96,17 @@ class Stage:
     name: str
     region: Region
     notes: tuple[Note, ...]
+
+
+class CircuitView(Protocol):
+    """A region as hardware: its text, its description in lines, and its drawing with a legend."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def legend(self) -> Mapping[str, str]: ...
+    def lines(self) -> list[str]: ...
+    def panels(self) -> list[Panel]: ...
 
 
 @dataclass(frozen=True)

@@ -6,21 +6,20 @@ import atexit
 import ctypes
 import math
 import os
-import queue
 import threading
 import time
-from _thread import start_new_thread
+from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import count
+from threading import Lock
 from typing import Any, NamedTuple
 
 from dcarray.core.uncollected import thread_without_collections, waiting
 from dcarray.lowering.runtime.forks import held_in_forks
 from dcarray.tiering.admission import PATIENCE, SUSPECT
 
-_TOKEN = object()  # of a job, in the queue
 _LEAST_SHARE = 1 / 16  # of the program's time, which the thread gets at least while it has jobs
 REST = 0.25
 """The least number of seconds between two returns of unused memory to the system."""
@@ -43,13 +42,12 @@ class _Heap:
         if time.monotonic() - self._last >= REST:
             self._give_back()
 
-    def next_job(self, jobs: queue.SimpleQueue[Any]) -> Any:
-        """Wait for the next item of the queue and return it; give free memory back if none comes soon."""
-        if self._due:
-            with suppress(queue.Empty):
-                return waiting(jobs.get, True, REST)
+    def wait(self, more: Lock) -> None:
+        """Wait until there may be more jobs; give free memory back if that is not soon."""
+        if self._due and not waiting(more.acquire, True, REST):
             self._give_back()
-        return waiting(jobs.get)
+        if not self._due:
+            waiting(more.acquire)
 
     def _give_back(self) -> None:
         if self._trim is not None:
@@ -79,6 +77,17 @@ class _Job(NamedTuple):
     def rank(self) -> tuple[float, int]:
         """Return the job's gain now and its number; the job with the greatest rank is next."""
         return (self.gain() if callable(self.gain) else self.gain), self.serial
+
+
+def _locked() -> Lock:
+    lock = allocate_lock()
+    lock.acquire()
+    return lock
+
+
+def _release(lock: Lock) -> None:
+    with suppress(RuntimeError):  # it is released already
+        lock.release()
 
 
 _MOST_LEFT = 32
@@ -115,10 +124,10 @@ class Background:
         self._held: list[tuple[Callable[[], None], float]] = []
         self._suspects = False  # whether a planning process was started before there was a job for it
         self.seconds = 0.0  # that the program has worked without plans
-        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._undone: list[_Job] = []  # the jobs of which the queue has a token each, and the one that runs
+        self._more = _locked()  # released when there are more jobs
+        self._undone: list[_Job] = []  # all jobs that have not ended
         self._serial = count()
-        self._ended: threading.Lock | None = None  # held by the thread while it exists
+        self._ended: Lock | None = None  # held by the thread while it exists
         self._pid = 0
         self._busy = held_in_forks(threading.Lock())  # held during a job, which a fork would tear apart
         atexit.register(self._stop)
@@ -163,35 +172,34 @@ class Background:
             The request of the job's plan; if the program ends first, the plan is made for its later runs.
         """
         if self._ended is None or self._pid != os.getpid():  # threads do not survive a fork
-            jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
-            undone: list[_Job] = []
-            ended = threading.Lock()
-            ended.acquire()
+            more, undone, ended = _locked(), list[_Job](), _locked()
             try:  # `Thread.start` would wait until it runs, which takes long where all cores are busy
-                start_new_thread(self._work, (jobs, undone, ended))
+                start_new_thread(self._work, (more, undone, ended))
             except RuntimeError:  # no thread can be started
                 with self._busy:
                     return job()
-            self._queue, self._pid, self._ended = jobs, os.getpid(), ended
-            self._undone = undone
+            self._more, self._pid, self._ended = more, os.getpid(), ended
+            self._undone, self.is_stopping = undone, False  # in a child of a fork it begins anew
         self._undone.append(_Job(gain, -next(self._serial), job, request))
-        self._queue.put(_TOKEN)
+        _release(self._more)
 
     @property
     def pending(self) -> bool:
         """Whether any job is not done yet, including the jobs of `submit_later`."""
         return bool(self._held) or (bool(self._undone) and self._pid == os.getpid())
 
-    @thread_without_collections()
-    def _work(self, jobs: queue.SimpleQueue[Any], undone: list[_Job], ended: threading.Lock) -> None:
+    @thread_without_collections
+    def _work(self, more: Lock, undone: list[_Job], ended: Lock) -> None:
         heap = _Heap()
         try:
-            while heap.next_job(jobs) is not None:
-                best = max(undone, key=_Job.rank)
-                with self._busy:
-                    best.run()
-                    heap.used()
-                undone.remove(best)
+            while not self.is_stopping:
+                heap.wait(more)
+                while undone and not self.is_stopping:
+                    best = max(undone, key=_Job.rank)
+                    with self._busy:
+                        best.run()
+                        heap.used()
+                    undone.remove(best)
         finally:
             ended.release()
 
@@ -210,9 +218,7 @@ class Background:
         if self._ended is not None and self._pid == os.getpid():
             self.is_stopping = True
             self.wake()
-            while not self._queue.empty():
-                self._queue.get()
-            self._queue.put(None)
+            _release(self._more)
             with self._ended:
                 pass
             with suppress(Exception):

@@ -13,10 +13,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from dcarray.core import cores
+from dcarray.core import cores, native
 from dcarray.core.uncollected import waiting
 
 from . import idle_planners, server
+
+if native.BUILT:
+    from dcarray._native import extension
 
 _PATIENCE = 60.0  # seconds that a planning process may take to start
 _LOOK = 100  # milliseconds between two checks of one that is waited for: each costs the program 0.4 ms
@@ -153,12 +156,10 @@ class PlanningProcess:
     def _read(self, size: int, seconds: float | None = None) -> bytes:
         """Read ``size`` bytes; return none of them if the planning process ends, or ``seconds`` are over."""
         assert self._socket is not None
-        poll = select.poll()
-        poll.register(self._socket, select.POLLIN)
         start, had, used = time.monotonic(), self.processor_seconds(), time.process_time()
         lost, parts = 0.0, bytearray()
         while len(parts) < size:
-            if not waiting(poll.poll, _LOOK):
+            if not _is_readable(self._socket.fileno(), _LOOK):
                 waited = time.monotonic() - start
                 own = max(0.0, time.process_time() - used - (cores.available() - 1) * waited)
                 lost = waited - (self.processor_seconds() - had) - _OWN * own
@@ -185,6 +186,15 @@ class PlanningProcess:
             return time.clock_gettime(~self._pid << 3 | 2)  # Linux's identifier of another process's clock
         except (AttributeError, OSError, OverflowError, TypeError):  # the last for no number of a process
             return time.monotonic()
+
+
+def _is_readable(descriptor: int, milliseconds: int) -> bool:
+    """Whether there is something to read, within some time."""
+    if native.BUILT:
+        return bool(waiting(extension.is_readable, descriptor, milliseconds))
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(milliseconds))
 
 
 # The shell returns at once; else the program would wait until an interpreter has started and forked itself.

@@ -4,13 +4,14 @@ import gc
 import os
 import threading
 import time
+from _thread import start_new_thread
 from collections.abc import Iterator
 
 import pytest
 
 from dcarray.core import behind, open_door
 from dcarray.core.native import BUILT
-from dcarray.core.uncollected import uncollected, waiting
+from dcarray.core.uncollected import thread_without_collections, uncollected, waiting
 from dcarray.plans.background import Background
 
 HELD = 2**31 - 1  # the first threshold while a thread holds collections back
@@ -52,6 +53,22 @@ def test_the_background_thread_collects_nothing(starts: list[int]) -> None:
     assert during[1] == HELD and during[0] not in starts
     assert thresholds() == before
     assert len([[k] for k in range(20_000)]) and threading.get_ident() in starts
+
+
+def test_a_thread_that_ends_collects_nothing(starts: list[int]) -> None:
+    ended = threading.Lock()
+    ended.acquire()
+
+    @thread_without_collections
+    def work() -> None:
+        seen.append((threading.get_ident(), [[k] for k in range(20_000)]))
+        ended.release()
+
+    seen: list[tuple[int, list[list[int]]]] = []
+    start_new_thread(work, ())
+    ended.acquire()
+    time.sleep(0.01)
+    assert seen[0][0] not in starts
 
 
 def test_what_the_program_sets_stays() -> None:

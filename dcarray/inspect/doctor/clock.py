@@ -151,7 +151,7 @@ class Clock:
             "looks": [[*where, *what] for where, what in self.looks.seen.items()],
         }
 
-    @thread_without_collections()
+    @thread_without_collections
     def _watch(self, rest: Callable[[float], None]) -> None:
         while True:
             waiting(rest, random.uniform(0.5, 1.5) * _PERIOD)  # never in step with what the program repeats

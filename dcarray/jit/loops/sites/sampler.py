@@ -76,7 +76,7 @@ class Sampler:
         """Return all sites that are watched."""
         return list(dict.fromkeys(site for _, sites in list(self._sites.values()) for site in sites))
 
-    @thread_without_collections()
+    @thread_without_collections
     def _watch(self, rest: Callable[[float], None], chains: Chains) -> None:
         own = get_ident()
         young = admission.YOUNG if cores.available() > 1 else admission.YOUNG_ALONE
