@@ -57,11 +57,8 @@ def main() -> int:
     return 0
 
 
-COMMANDS = {
-    name: name
-    for name in "ablation gpu npbench people polybench scaling warmup".split()  # noqa: SIM905
-} | {"calls": "sweep"}
+COMMANDS = "ablation", "gpu", "npbench", "people", "polybench", "scaling", "warmup"
 
 if __name__ == "__main__":
-    module = COMMANDS.get(sys.argv[1]) if len(sys.argv) > 1 else None
-    sys.exit(import_module(f".{module}", "benchmarks").main(sys.argv[2:]) if module else main())
+    command = sys.argv[1] if len(sys.argv) > 1 and sys.argv[1] in COMMANDS else None
+    sys.exit(import_module(f".{command}", "benchmarks").main(sys.argv[2:]) if command else main())
