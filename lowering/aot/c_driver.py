@@ -18,7 +18,7 @@ from dcarray.lowering.kernel.nodes import Binding, Kernel, Lit, Pointer, Scratch
 from dcarray.lowering.nest.access import total
 from dcarray.lowering.program import nodes, storage
 
-from . import products
+from . import matmul_text
 from .interface import DType, Function, Refused
 from .size_text import size_text, variable
 from .target import DIALECT
@@ -230,7 +230,7 @@ class _Printer:
                     self.launch(depth, node, binding.then)
             case nodes.LibraryCall(stmt):
                 addresses = {name: self.address(name) for name in node.names}
-                for text in products.call_text(stmt, self.region, addresses):
+                for text in matmul_text.call_text(stmt, self.region, addresses):
                     self.line(depth, text)
             case nodes.HostCall(stmt, reason=reason):
                 raise Refused(reason, _place(stmt))

@@ -10,7 +10,7 @@ from dcarray.lowering.compilation import program_of
 from dcarray.lowering.kernel.nodes import Kernel
 from dcarray.lowering.program import nodes
 
-from . import products
+from . import matmul_text
 from .c_driver import function_text
 from .header import header_text, prototype
 from .interface import Function, Refused
@@ -83,7 +83,7 @@ def sources(
     parts = [
         "#include <stdlib.h>",
         header,
-        products.functions_text(frozenset(multiplied), blas),
+        matmul_text.functions_text(frozenset(multiplied), blas),
         DIALECT.head,
         "static _Thread_local int dc_failed;  /* a check of a value has failed */",
         HELPERS,

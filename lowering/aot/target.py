@@ -20,7 +20,7 @@ from dcarray.lowering.program.nodes import Program
 from dcarray.lowering.program.python_driver import Driver
 from dcarray.lowering.target import Target
 
-from . import products
+from . import matmul_text
 
 DIALECT = replace(
     C, name="C library", phase="static ", wraps=False, numpy_loops=False, checks_conversions=True,
@@ -96,5 +96,5 @@ def target(native: bool) -> Target:
         # the products here do not write over their operands
         return replace(whole, passes=tuple([one for one in whole.passes if one is not IN_PLACE_RESULTS]))
 
-    libraries = {"blas.matmul": (products.LIBRARY,)}
+    libraries = {"blas.matmul": (matmul_text.LIBRARY,)}
     return Target("aot", pipeline, cpu_kernel, _is_exact, TextCompiler(), libraries, _no_driver)

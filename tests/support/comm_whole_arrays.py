@@ -16,10 +16,10 @@ from comm_layouts import scatter
 from dcarray.comm import world
 from dcarray.comm.algorithms import npy_files
 from dcarray.comm.algorithms.along_axis import apply_along_axes
+from dcarray.comm.algorithms.distributed_scans import scan
 from dcarray.comm.algorithms.joining import concatenate, pad_with_zeros, repeat, roll, tile
 from dcarray.comm.algorithms.mask_selection import assign, nonzero, select
 from dcarray.comm.algorithms.reductions import reduction
-from dcarray.comm.algorithms.scans import scan
 from dcarray.comm.algorithms.sorting import sort_1d, sorted_values
 from dcarray.comm.algorithms.take import put, take
 from dcarray.comm.exchange.dist_array import DistArray

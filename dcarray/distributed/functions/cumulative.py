@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.comm.algorithms.along_axis import apply_along_axis
-from dcarray.comm.algorithms.scans import reduceat, scan
+from dcarray.comm.algorithms.distributed_scans import reduceat, scan
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.derived_layouts import without_cyclic
 from dcarray.core.config import current

@@ -30,7 +30,7 @@ from ..network.arguments import arguments, is_value
 from ..network.folds import accumulators
 from ..network.line_buffers import parts
 from ..network.nodes import Duplicate, Fifo, Merge, Network, Process, Read, Sequential, Work, Write
-from ..network.products import Collect, Element, Feed
+from ..network.systolic_products import Collect, Element, Feed
 from ..network.tables import Table
 from . import movers, sequential, statements, systolic
 from .blocks import count

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from math import prod
 from typing import TYPE_CHECKING
 
-from ..network.products import Collect, Element, Feed, Product
+from ..network.systolic_products import Collect, Element, Feed, Product
 
 if TYPE_CHECKING:
     from .printer import ProcessPrinter

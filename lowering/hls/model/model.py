@@ -34,7 +34,7 @@ from ..network.nodes import (
     outs,
     sources,
 )
-from ..network.products import Collect, Element, Feed
+from ..network.systolic_products import Collect, Element, Feed
 from ..network.tables import copies, in_memory
 from ..network.ticks import tick_span
 from ..simulation.systolic_runs import iterations

@@ -29,8 +29,8 @@ from .drafts import Draft, Port
 from .legality import can_synthesise, streams
 from .memory_statements import computes, needs_scratch
 from .nodes import Buffer, Network, Repeat, Sequential, verify
-from .products import Product, can_be_systolic
 from .systolic_array import systolic_array
+from .systolic_products import Product, can_be_systolic
 from .tables import is_table
 from .time_steps import MAX_STEPS, can_be_chain, turns
 

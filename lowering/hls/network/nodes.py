@@ -25,7 +25,7 @@ from dcarray.ir.records import record
 
 from .boxes import Box, Point
 from .folds import kept_axes
-from .products import Collect, Element, Feed
+from .systolic_products import Collect, Element, Feed
 
 
 class NetworkError(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .boxes import Box
 from .nodes import Buffer, Fifo, Process
-from .products import Collect, Element, Feed, Product
+from .systolic_products import Collect, Element, Feed, Product
 
 
 def systolic_array(

@@ -19,7 +19,7 @@ from .nodes import (
     outs,
     sources,
 )
-from .products import Collect, Element, Feed
+from .systolic_products import Collect, Element, Feed
 
 
 def dump(network: Network) -> str:

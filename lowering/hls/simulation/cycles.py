@@ -36,7 +36,7 @@ from ..network.nodes import (
     Write,
     buffers_written,
 )
-from ..network.products import Collect, Element, Feed
+from ..network.systolic_products import Collect, Element, Feed
 from ..network.ticks import tick_span
 from . import systolic_runs
 from .sequential_runs import SequentialRun

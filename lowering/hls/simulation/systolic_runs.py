@@ -11,7 +11,7 @@ import numpy as np
 from dcarray.ir.nodes import Window
 from dcarray.ir.numpy_views import NDArray
 
-from ..network.products import Collect, Element, Feed, Product
+from ..network.systolic_products import Collect, Element, Feed, Product
 
 if TYPE_CHECKING:
     from ..network.nodes import Buffer

@@ -9,7 +9,7 @@ from dcarray.ir import interp
 from dcarray.ir.parse import parse
 from dcarray.lowering.hls.model.model import model
 from dcarray.lowering.hls.network.compose import compose
-from dcarray.lowering.hls.network.products import Element
+from dcarray.lowering.hls.network.systolic_products import Element
 from dcarray.lowering.hls.network.text import dump
 from dcarray.lowering.hls.simulation.csim import INTEL, VITIS, Simulation
 from dcarray.lowering.hls.simulation.cycles import Deadlock, simulate
