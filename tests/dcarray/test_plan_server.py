@@ -1,6 +1,7 @@
 """Plans that come from another process."""
 
 import gc
+import itertools
 import os
 import platform
 import select
@@ -269,20 +270,23 @@ def test_a_server_that_loses_its_time_to_the_program_itself_is_not_starved_by_ot
 
 
 def test_where_nobody_says_how_much_processor_time_a_server_had_it_stays(monkeypatch):
-    monkeypatch.setattr(client, "CLIENT", client.PlanningClient())
-    began, plain = [], server.command
-    slow = SLEEPS.replace("sleep(9)", "sleep(0.5)")
-    monkeypatch.setattr(
-        server, "command", lambda nice: began.append(nice) or plain(nice).replace("serve()", slow)
-    )
+    now, looks = itertools.count(), itertools.count()
 
     def unknown(clock):
         raise OSError
 
-    monkeypatch.setattr(server_handle.time, "clock_gettime", unknown)
-    with dc.options(**THERE):
-        agree()
-    assert began == [server.NICE]
+    clock = types.SimpleNamespace(
+        monotonic=lambda: next(now) / 100, process_time=lambda: 0.0, clock_gettime=unknown
+    )
+    monkeypatch.setattr(server_handle, "time", clock)
+    monkeypatch.setattr(server_handle, "_LOOK", 0)
+    process = object.__new__(server_handle.PlanningProcess)
+    process._nice, process._lost, process._pid = server.NICE, 0.0, 1
+    process._stopping = lambda: next(looks) > 200
+    process._socket, other = socket.socketpair()
+    with process._socket, other:
+        assert process._read(1) == b""
+    assert next(now) / 100 > 10 * server_handle.STARVED_AFTER
 
 
 @pytest.mark.parametrize("words", ["raise SystemExit", "import os; os.write(0, b'x' * 99)", None])
