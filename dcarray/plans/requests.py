@@ -222,7 +222,7 @@ def make_plan(
         if (
             not spared
             and stop is None
-            and value_ranges.worth_checking(requested, [one.array for one in kept], least, hints)
+            and value_ranges.worth_checking(requested, [one.window for one in kept], least, hints)
             and (left := undo_copies.without_copies(final, kept, beside=True)) is not final
             and (range_check := _range_check(requested, left, target, request.cache_dir))
         ):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.ir import dims
-from dcarray.ir.nodes import Array, Call, Compute, Gather, Index, Load, Nest, Region, Rows, Stmt, Window
+from dcarray.ir.nodes import Array, Call, Compute, Gather, Load, Nest, Region, Rows, Stmt, Window
 from dcarray.ir.ops import may_fail
 from dcarray.ir.records import record
 from dcarray.ir.statements import all_statements
@@ -52,12 +52,11 @@ def with_undo_copies(region: Region, names: Sequence[str]) -> tuple[Region, tupl
     if not names:
         return region, ()
     arrays = {array.name: array for array in region.arrays}
-    windows = [_window(arrays[name], region) for name in names]
+    with dims.Guards(facts=region.guards):
+        windows = [_window(arrays[name], region) for name in names]
     undo = tuple([UndoCopy(name, f"kept_{name}", w) for name, w in zip(names, windows, strict=True)])
     copies = tuple([replace(arrays[k.array], name=k.copy, role="out", strides=None, base=None) for k in undo])
-    saves = tuple(
-        [Compute(replace(k.window, array=k.copy), Load(k.window, arrays[k.array].dtype)) for k in undo]
-    )
+    saves = [Compute(replace(k.window, array=k.copy), Load(k.window, arrays[k.array].dtype)) for k in undo]
     return replace(region, arrays=(*region.arrays, *copies), body=(*saves, *region.body)), undo
 
 
@@ -231,10 +230,7 @@ def _window(array: Array, region: Region) -> Window:
         return identity(array)
     # its axes in the order of the array's
     shape = tuple(first.shape[axis] for axis in axes)
-    window = Window(first.array, shape, tuple(_along(ix, axes) for ix in first.index))
+    along = [ix if ix.axis is None else replace(ix, axis=axes.index(ix.axis)) for ix in first.index]
+    window = Window(first.array, shape, tuple(along))
     # iterations that a condition excludes may be outside of the array
     return window if covers(identity(array), window) is True else identity(array)
-
-
-def _along(ix: Index, axes: Sequence[int]) -> Index:
-    return ix if ix.axis is None else replace(ix, axis=axes.index(ix.axis))

@@ -9,7 +9,7 @@ values, like a division, need a lower bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -109,15 +109,19 @@ def _passes(body: Iterable[Stmt]) -> float:
     return passes
 
 
-def worth_checking(region: Region, names: Collection[str], least: int, hints: Mapping[str, int]) -> bool:
-    """Return whether checking the inputs is cheaper than undo copies of the arrays ``names``, and these have
-    at least ``least`` bytes in all; ``hints`` has the values of symbols."""
-    given = [array for array in region.arrays if array.role in ("in", "inout")]
-    if any(not dims.free_symbols(extent) <= hints.keys() for array in given for extent in array.shape):
+def worth_checking(region: Region, copies: Iterable[Window], least: int, hints: Mapping[str, int]) -> bool:
+    """Return whether checking all inputs is cheaper than undo copies of what is under ``copies``, and these
+    have at least ``least`` bytes in all; ``hints`` has the values of symbols."""
+    given = [(array.shape, array.dtype) for array in region.arrays if array.role in ("in", "inout")]
+    dtypes = {array.name: array.dtype for array in region.arrays}
+    copied = [(window.shape, dtypes[window.array]) for window in copies]
+    if any(not dims.free_symbols(extent) <= hints.keys() for shape, _ in given + copied for extent in shape):
         return False
-    sizes = {a.name: math.prod(dims.evaluate(n, hints) for n in a.shape) * a.dtype.itemsize for a in given}
-    saved = sum(sizes[name] for name in names)
-    return saved >= least and sum(sizes.values()) <= 3 * saved
+    size, saved = (
+        sum(math.prod(dims.evaluate(n, hints) for n in shape) * dtype.itemsize for shape, dtype in parts)
+        for parts in (given, copied)
+    )
+    return saved >= least and size <= 3 * saved
 
 
 def checked_inputs(region: Region) -> tuple[str, ...]:

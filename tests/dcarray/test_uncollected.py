@@ -6,6 +6,7 @@ import threading
 import time
 from _thread import start_new_thread
 from collections.abc import Iterator
+from queue import SimpleQueue
 
 import pytest
 
@@ -56,19 +57,12 @@ def test_the_background_thread_collects_nothing(starts: list[int]) -> None:
 
 
 def test_a_thread_that_ends_collects_nothing(starts: list[int]) -> None:
-    ended = threading.Lock()
-    ended.acquire()
-
-    @thread_without_collections
-    def work() -> None:
-        seen.append((threading.get_ident(), [[k] for k in range(20_000)]))
-        ended.release()
-
-    seen: list[tuple[int, list[list[int]]]] = []
+    seen: SimpleQueue[tuple[int, list[list[int]]]] = SimpleQueue()
+    work = thread_without_collections(lambda: seen.put((threading.get_ident(), [[k] for k in range(20_000)])))
     start_new_thread(work, ())
-    ended.acquire()
+    thread, _ = seen.get()
     time.sleep(0.01)
-    assert seen[0][0] not in starts
+    assert thread not in starts
 
 
 def test_what_the_program_sets_stays() -> None:

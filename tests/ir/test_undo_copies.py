@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dcarray.ir import interp
-from dcarray.ir.analysis import effects, undo_copies
+from dcarray.ir.analysis import effects, undo_copies, value_ranges
 from dcarray.ir.nodes import Compute, Nest, Window
 from dcarray.ir.text import parse
 from dcarray.ir.verify import verify
@@ -60,6 +60,14 @@ def test_what_the_last_copies_overwrite_is_not_kept():
 ])  # fmt: skip
 def test_what_else_is_overwritten_is(more, last, left, stop):
     assert kept(more, last) == (left, stop)
+
+
+@pytest.mark.parametrize(("guards", "rows"), [(" where 0 <= K, K <= 5", "K, K+1"), ("", "0, 6")])
+def test_of_a_row_at_a_known_place_only_that_row_is_kept(guards, rows):
+    region = parse(f"region(K: int>=-9){guards} {{\n inout a: f64[6, 8]\n a[K,j] = exp(a[K,j]) for j<8\n}}")
+    _, (copy,) = undo_copies.with_undo_copies(region, ("a",))
+    assert copy.slices == f"(slice({rows}, 1), slice(0, 8, 1), )"
+    assert value_ranges.worth_checking(region, [copy.window], 6 * 8 * 8, {"K": 2}) is not bool(guards)
 
 
 def test_nothing_to_spare():

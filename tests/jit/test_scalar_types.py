@@ -13,13 +13,6 @@ import dcarray as dc
 pytestmark = pytest.mark.eager(eager_below=0)
 
 
-def outcome(f: Any, *args: Any) -> Any:
-    try:
-        return repr(f(*args))
-    except Exception as error:
-        return type(error), str(error)
-
-
 def agree(body: str, *args: Any) -> None:
     """The same values, types and warnings; the loop is compiled."""
     f = written(
@@ -202,7 +195,6 @@ def test_what_a_function_returns() -> None:
         *[("complex64", "c", True), ("float32", "i", True)],
         *[("float64", value, True) for value in ("i", "b[i]")],
         *[("float32", "b[i]", False), ("complex64", "b[i]", False)],
-        *[("float64", "1j", False), ("int64", "a[i]", False)],
     ],
 )  # fmt: skip
 def test_constructors(scalar: str, value: str, compiles: bool) -> None:
@@ -220,5 +212,5 @@ def f(a, b, n):
     before = dc.report().loops
     for given in ((np.array([0.1, -0.0, np.inf, 1e200]), big, 4), (np.arange(50) / 3, np.arange(50), 50)):
         with np.errstate(all="ignore"):
-            assert outcome(f, *given) == outcome(dc.accelerate(f), *given)
+            assert repr(f(*given)) == repr(dc.accelerate(f)(*given))
     assert (dc.report().loops > before) is compiles
