@@ -192,9 +192,8 @@ def test_what_a_function_returns() -> None:
     [
         *[("complex128", value, True) for value in ("0", "True", "2.5", "1j", "a[i]", "b[i]", "i", "c")],
         *[("complex128", "a[i] * 1j", True), ("complex64", "a[i]", True), ("complex64", "0.1", True)],
-        *[("complex64", "c", True), ("float32", "i", True)],
         *[("float64", value, True) for value in ("i", "b[i]")],
-        *[("float32", "b[i]", False), ("complex64", "b[i]", False)],
+        *[("float32", "b[i]", False), ("complex64", "b[i]", False), ("complex64", "c", True)],
     ],
 )  # fmt: skip
 def test_constructors(scalar: str, value: str, compiles: bool) -> None:

@@ -379,7 +379,7 @@ def test_a_value_of_which_no_plan_is_made_does_not_refuse_a_site(at_once: None) 
 def test_values_of_which_no_plan_is_made_refuse_a_site_in_the_end() -> None:
     f = written(LONG)
     site = put_sites(f)[0]
-    site.enabled = True
+    site.enabled, site.resumable = True, False  # the sampler may see it running
     for _ in range(admission.STRANGE):
         assert not site.refused
         f(np.zeros(30, object), 30)

@@ -14,7 +14,7 @@ from written import written
 import dcarray as dc
 from dcarray.jit.loops.entry.sizes import LARGEST
 from dcarray.jit.loops.sites.functions import put_sites
-from dcarray.jit.loops.sites.sizes import SizesSeen, places_of
+from dcarray.jit.loops.sites.sizes import SizesSeen, kind_of, places_of
 from dcarray.tiering import admission
 
 pytestmark = pytest.mark.eager(eager_below=0)
@@ -96,6 +96,7 @@ def test_lists_and_tuples() -> None:
         agree(f, g, [0.5] * n, [1.5] * (n + 1), (n, n % 3))
         agree(f, g, [*map(float, range(n))], [0.25] * n, (n - 1, 2))
     assert dc.report().loops >= 11 and any(plan.loop.symbols for plan in plans(f))
+    assert [len(kind_of([k], [k])[1]) for k in ((1,) * 64, (1,) * 65)] == [64, 0]  # a long one is data
 
 
 def test_small_and_large_products() -> None:

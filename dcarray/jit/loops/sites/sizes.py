@@ -23,7 +23,7 @@ from ..entry.sizes import LARGEST, SymbolicSize
 __all__ = ["Place", "SizePattern", "SizesSeen", "kind_of", "open_guards", "places_of"]
 
 _ARRAY, _LIST, _INT, _INTS = "array", "list", "int", "ints"
-_REMEMBERED = 8  # sizes that a relation is known to hold for
+_REMEMBERED, _LONGEST = 8, 64  # sizes that a relation holds for; items of a tuple that are sizes
 
 Sizes = tuple[int, ...]
 
@@ -73,7 +73,7 @@ def kind_of(
         elif type(value) is ListElements:
             sizes += value.shape
             part = (_LIST, value.array.dtype, len(value.shape), value.mixed, value.ragged, value.of_tuples)
-        elif type(value) is tuple and value and all(type(n) is int for n in value):
+        elif type(value) is tuple and 0 < len(value) <= _LONGEST and all(type(n) is int for n in value):
             sizes += value
             part = (_INTS, len(value))
         kind.append(part)
