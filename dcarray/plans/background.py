@@ -172,14 +172,14 @@ class Background:
             The request of the job's plan; if the program ends first, the plan is made for its later runs.
         """
         if self._ended is None or self._pid != os.getpid():  # threads do not survive a fork
-            more, undone, ended = _locked(), list[_Job](), _locked()
+            more, undone, ended, self.is_stopping = _locked(), list[_Job](), _locked(), False
             try:  # `Thread.start` would wait until it runs, which takes long where all cores are busy
                 start_new_thread(self._work, (more, undone, ended))
             except RuntimeError:  # no thread can be started
                 with self._busy:
                     return job()
             self._more, self._pid, self._ended = more, os.getpid(), ended
-            self._undone, self.is_stopping = undone, False  # in a child of a fork it begins anew
+            self._undone = undone
         self._undone.append(_Job(gain, -next(self._serial), job, request))
         _release(self._more)
 
