@@ -16,7 +16,7 @@ from library_runs import region_function
 
 from dcarray.ir import dims
 from dcarray.ir.parse import parse
-from dcarray.lowering.aot import build, products
+from dcarray.lowering.aot import build, matmul_text
 from dcarray.lowering.aot.interface import Refused
 from dcarray.lowering.aot.library import OPTIONS, sources
 from dcarray.lowering.aot.size_text import HELPERS, size_text, variable
@@ -121,7 +121,7 @@ def _multiplied(library: ctypes.CDLL, name: str, c: Any, a: Any, b: Any) -> None
 
 @pytest.mark.parametrize("blas", [False, True])
 def test_products_in_all_layouts(blas: bool, tmp_path: Path) -> None:
-    text = products.functions_text(frozenset("fdFD"), blas)
+    text = matmul_text.functions_text(frozenset("fdFD"), blas)
     text = "#include <stdint.h>\n#include <stdlib.h>\n" + re.sub(
         r"static void (dc_.matmul)", r"void \1", text
     )
@@ -135,7 +135,7 @@ def test_products_in_all_layouts(blas: bool, tmp_path: Path) -> None:
     subprocess.run([*build.compiler(), *options, *files, "-o", str(to)], check=True)
     library = ctypes.CDLL(str(to))
     r = np.random.default_rng(0)
-    for char, letter in products.LETTERS.items():
+    for char, letter in matmul_text.LETTERS.items():
         for m, n, k in (
             (1, 1, 1), (1, 7, 5), (6, 1, 70), (3, 3, 9), (33, 41, 7), (97, 20, 300), (5, 530, 2),
             (4, 4, 0),
