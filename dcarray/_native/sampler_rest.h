@@ -105,15 +105,6 @@ release_collections(PyObject *module, PyObject *nothing)
     Py_RETURN_NONE;
 }
 
-static PyObject *
-tuple_of(PyObject *const *values, Py_ssize_t count)
-{
-    PyObject *all = PyTuple_New(count);
-    for (Py_ssize_t k = 0; all != NULL && k < count; k++)
-        PyTuple_SET_ITEM(all, k, Py_NewRef(values[k]));
-    return all;
-}
-
 /* waiting(function, *arguments): call a function that waits, while this thread does not hold collections back.  Objects that it
  * makes could start a collection here: it is a function in C that makes none. */
 static PyObject *

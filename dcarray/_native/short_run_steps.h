@@ -205,15 +205,20 @@ take_symbols(ShortRun *s, PyObject **values)
     return same;
 }
 
-/* The site's values in a tuple. */
 static PyObject *
-all_values(ShortRun *s, PyObject **values)
+tuple_of(PyObject *const *values, Py_ssize_t count)
 {
-    Py_ssize_t count = s->given + PyTuple_GET_SIZE(s->others);
     PyObject *all = PyTuple_New(count);
     for (Py_ssize_t k = 0; all != NULL && k < count; k++)
         PyTuple_SET_ITEM(all, k, Py_NewRef(values[k]));
     return all;
+}
+
+/* The site's values in a tuple. */
+static PyObject *
+all_values(ShortRun *s, PyObject **values)
+{
+    return tuple_of(values, s->given + PyTuple_GET_SIZE(s->others));
 }
 
 /* A result that a function makes, such as a tuple of others. */
