@@ -61,7 +61,7 @@ class ScalarType:
 
 @record(frozen=True, slots=True, eq=False)
 class Constant:
-    """A value compiled into the plan: an int, bool, str, None, a dtype, or a tuple or list of
+    """A value compiled into the plan: an int, bool, str, None, a dtype, or a tuple, list or dictionary of
     `EntryValue`, ints of which may be symbolic.  Floats and complex numbers are constants only as globals and
     defaults of functions.  Equal constants have the same type: 1, True and 1.0 differ, as do 0.0 and -0.0."""
 

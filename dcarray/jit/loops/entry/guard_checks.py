@@ -17,6 +17,7 @@ from dcarray.core.native import BUILT
 
 from .entry_values import DeviceGuard, Function
 from .guards import ARRAYS, ObjectGuard
+from .tables import Table
 
 __all__ = ["C_ORDER", "Checks", "checks_hold", "checks_of", "span"]
 
@@ -73,7 +74,7 @@ def _check(value: Any, guard: Any, written: bool) -> tuple[Any, ...] | None:
         return None if None in inner else (extension.TUPLE, tuple(inner))
     if isinstance(guard, ObjectGuard) and isinstance(guard.entry_value, Function):
         return extension.FUNCTION, guard.holds, value
-    if type(value) is list:  # an empty one, which may be longer in the next run
+    if type(value) in (list, Table):  # an empty one, which may be longer in the next run, or a copy
         return None
     return extension.IDENTITY, value  # of an immutable type
 

@@ -40,6 +40,7 @@ from .entry_values import (
 from .lists import ListElements, is_small
 from .members import Check, member_paths, watched_members
 from .public_names import public_description
+from .tables import Table
 
 NDArray = np.ndarray[Any, Any]
 ARRAYS: set[type] = {np.ndarray}
@@ -122,6 +123,11 @@ def _tuple(value: tuple[Any, ...]) -> Hashable | None:
     if None in guards or any(type(v) in ARRAYS or type(v) is list for v in value):
         return None
     return ("tuple", guards)
+
+
+def _table(value: Table) -> Hashable | None:
+    guards = _tuple(tuple(value.values()))
+    return None if guards is None else ("table", tuple(value), guards)
 
 
 def _slice(*ends: Any) -> Hashable | None:
@@ -287,6 +293,7 @@ GUARDS: dict[type, Callable[[Any], Hashable | None]] = {
     slice: lambda v: _slice(v.start, v.stop, v.step),
     list: lambda v: None if v else "empty list",  # others are converted
     ListElements: lambda v: ("list", v.array.dtype, v.shape, v.mixed, v.ragged, v.of_tuples),
+    Table: _table,
     ObjectGuard: lambda v: v if v.holds() else None,  # of a function that is rewritten
     **dict.fromkeys((FunctionType, BuiltinFunctionType, np.ufunc, type, ModuleType), object_guard),
 }
@@ -307,6 +314,9 @@ def entry_value(value: Any, guard: Any, same: str | None = None) -> EntryValue:
         return ListType(value.array.dtype, value.shape, value.mixed, value.ragged, value.of_tuples)
     if type(value) is tuple:
         return Constant(tuple([entry_value(v, m) for v, m in zip(value, guard[1], strict=True)]))
+    if type(value) is Table:
+        (_, of_items), items = guard[2], value.items()
+        return Constant({key: entry_value(v, m) for (key, v), m in zip(items, of_items, strict=True)})
     if type(value) in (float, complex):
         return ScalarType(np.dtype(type(value)), weak=True)
     if isinstance(value, np.generic):

@@ -1,4 +1,5 @@
-"""Strings, lists of characters and arrays of characters, passed to compiled loops as arrays of code points.
+"""Strings, lists of characters and arrays of characters, passed to compiled loops as arrays of code points;
+and dictionaries, passed as tables.
 
 This is done if a loop uses nothing but the length and the characters of such a value.  For other strings, and
 for short ones, the string itself is a constant of the plan.
@@ -7,7 +8,7 @@ for short ones, the string itself is a constant of the plan.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from dcarray.lowering.runtime.parsing import parse
 from ..syntax.syntax_facts import Names, walk
 from .entry_values import CHARACTERS
 from .lists import ListElements
+from .tables import assigned_items, table
 
 __all__ = ["Texts", "characters", "looked_at"]
 
@@ -49,7 +51,7 @@ def _elements(given: Any, array: np.ndarray[Any, Any]) -> ListElements:
 
 
 class Texts:
-    """The strings, and the lists and arrays of characters, among the values of compiled statements.
+    """The strings, the lists and arrays of characters, and the dictionaries among the values of statements.
 
     Parameters
     ----------
@@ -57,26 +59,30 @@ class Texts:
         The source of the statements.
     names : sequence of str
         The names of the values that the statements read.
+    variables : mapping
+        The global names, which statements may change: no table.
     """
 
-    __slots__ = ("_known", "_names", "_places", "_source")
+    __slots__ = ("_known", "_names", "_places", "_source", "_tables", "_variables")
 
-    def __init__(self, source: str, names: Sequence[str]) -> None:
-        self._source, self._names = source, names
+    def __init__(self, source: str, names: Sequence[str], variables: Mapping[str, Any]) -> None:
+        self._source, self._names, self._variables = source, names, variables
         self._places: list[int] | None = None  # of values of which only the length and items are used
         self._known: dict[int, ListElements] = {}  # strings do not change
 
     def elements(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the values of the names, with code points (`characters`) in place of strings."""
+        """Return the values of the names, with code points (`characters`) in place of strings, and
+        tables in place of dictionaries."""
         for value in values:  # a call for each value would take longer
             kind = type(value)
-            if (kind is np.ndarray and value.dtype.char == "U") or kind is str or kind is list:
+            if (kind is np.ndarray and value.dtype.char == "U") or kind in (str, list, dict):
                 break
         else:
             return values
         if self._places is None:
-            looked = looked_at(self._source)
+            looked, assigned = looked_at(self._source), assigned_items(self._source)
             self._places = [k for k, name in enumerate(self._names) if name in looked]
+            self._tables = [k for k, name in enumerate(self._names) if name not in assigned]
         elements = [*values]
         for k in self._places:
             if _may_have_characters(values[k]):
@@ -86,6 +92,10 @@ class Texts:
                     elements[k] = text
                     if type(values[k]) is str:
                         self._known[k] = text
+        for k in self._tables:
+            value = values[k]
+            if type(value) is dict and value is not self._variables:
+                elements[k] = table(value) or value
         return tuple(elements)
 
 

@@ -12,6 +12,7 @@ from dcarray.ir.nodes import Apply, Dim
 from dcarray.ir.ops import C_LIBRARY, OPS
 
 from ..entry.entry_values import DType, PublicObject
+from ..entry.tables import TABLE_METHODS
 from . import complex_functions
 from .arrays import size_of
 from .creation import Creation
@@ -30,6 +31,7 @@ from .python_draws import written_in_python
 from .reductions import Reductions
 from .scans import Scans
 from .statistics import REDUCTIONS, Statistics
+from .tables import Tables
 from .tools import Args, Named, Tools
 from .values import (
     INT_OR_FLOAT,
@@ -69,6 +71,7 @@ class Calls(Tools):
         self._py_bool, self._py_int, self._py_float = [partial(arrays.python, t) for t in (bool, int, float)]
         self.range_product = PythonCalls(self).range_product
         kinds = PythonCalls, Creation, Joining, Elementwise, Statistics, Scans, LinearAlgebra
+        self.tables = Tables(items.lists)
         self._parts = self, *[kind(self) for kind in kinds]
 
     def _traced_by(self, name: str) -> Any:
@@ -83,6 +86,8 @@ class Calls(Tools):
         if isinstance(value, Data) and not value.weak:
             return self._attribute(value, name)
         if isinstance(value, Stack) and name in ("append", "pop"):
+            return Method(value, name)
+        if isinstance(value, dict) and name in TABLE_METHODS:
             return Method(value, name)
         if kind_of(value) in PYTHON and name in ("real", "imag"):
             return self.math.part(value, name)
@@ -207,6 +212,8 @@ class Calls(Tools):
             return self._draw(x, name, args, named)
         if kind_of(x) in PYTHON:
             return self.invoke(partial(self.math.part, x, name), args, named)
+        if isinstance(x, dict):
+            return self.invoke(partial(getattr(self.tables, name), x), args, named)
         if isinstance(x, str):  # a ufunc
             return self.invoke(partial(self._traced_by(f"_ufunc_{name}"), x), args, named)
         if (name == "transpose" and args and is_int(args[0])) or (name == "reshape" and len(args) > 1):

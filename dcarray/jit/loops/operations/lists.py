@@ -17,7 +17,7 @@ from .either_type import either_kind, int_or_float, value_and_type
 from .texts import Character, Text
 from .values import INT_OR_FLOAT, Data, NumberList, RaggedList, Row, Shape, Value, cast, is_int, kind_of
 
-_DTYPES = {int: np.dtype(np.int64), float: np.dtype(np.float64)}
+_DTYPES = {int: np.dtype(np.int64), float: np.dtype(np.float64), bool: np.dtype(np.bool_)}
 _F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
 
 
@@ -105,13 +105,16 @@ class Lists(Operations):
             raise self.scope.fail("an array is made of a list that may be empty")
         return x.array
 
-    def chosen(self, items: Sequence[Value], key: Value) -> Data:
-        """Trace ``items[key]`` for a few numbers of one type, and an index that is not negative."""
+    def chosen(self, items: Sequence[Value], key: Value) -> Value:
+        """Trace ``items[key]`` for a few numbers of one type, or tuples of these, and an index that is not
+        negative."""
+        if all(type(one) is tuple and len(one) == len(items[0]) for one in items):
+            return tuple([self.chosen(parts, key) for parts in zip(*items, strict=True)])
         if is_int(key):
             expr = self.math.expr(key, _DTYPES[int])
             key = self.memory.value(expr, scalar=True, weak=int, limits=self.scope.limits(key))
         kinds = set(map(kind_of, items))
-        kind = kinds.pop() if kinds <= {int} or kinds <= {float} else None
+        kind = kinds.pop() if len(kinds) == 1 and kinds <= _DTYPES.keys() else None
         least, most = (isinstance(key, Data) and key.weak is int and key.limits) or (-1, -1)
         if kind is None or least < 0 or most >= len(items):
             raise self.scope.fail("an index into a few values is only known at run time")

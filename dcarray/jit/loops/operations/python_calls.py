@@ -13,6 +13,7 @@ from dcarray.ir.ops import const
 from .descriptions import described
 from .either_type import choice, either_kind, of_both
 from .elementwise import Elementwise
+from .tables import listed
 from .texts import Text
 from .tools import Tools
 from .values import (
@@ -113,6 +114,7 @@ class PythonCalls(Tools):
         return self.iterables.zip(iterables)
 
     def _py_len(self, x: Value, /) -> Value:
+        x = listed(x)
         if isinstance(x, tuple | list | str):
             return len(x)
         if isinstance(x, NumberList):

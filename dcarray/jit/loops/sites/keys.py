@@ -20,6 +20,7 @@ from dcarray.tiering import admission
 from ..entry.entry_values import ArrayType, Constant, DeviceGuard, EntryValue, ListType, LoopDescription
 from ..entry.guards import ARRAYS, ObjectGuard, constants_in, entry_value, guard_of
 from ..entry.public_names import makes_wrapped
+from ..entry.tables import Table
 from ..syntax.syntax_facts import stores
 from .loop_requests import LoopRequest
 from .site import SiteSource
@@ -156,7 +157,8 @@ def why_unknown(name: str, value: Any) -> str:
     device = getattr(value, "_device", None) if type(value) in ARRAYS else None
     if device is not None:
         return f"{name} is an array on {device.name}: {type(value).__name__}"
-    return f"compiled code does not support the type of {name}: {type(value).__name__}"
+    kind = dict if type(value) is Table else type(value)
+    return f"compiled code does not support the type of {name}: {kind.__name__}"
 
 
 def request_of(

@@ -209,6 +209,8 @@ class NamedBody:
             if not is_object(value) or (step.kind == "item") != (type(value) is dict):
                 if k:
                     self._name(chain.nodes[k - 1], path)
+                else:
+                    self._name_dictionary(chain, value)
                 return
             last = k + 1 == len(chain.nodes)
             if last and chain.is_bound():
@@ -231,8 +233,15 @@ class NamedBody:
                 value = part(value, step)
             except Unread:
                 raise Unnamed(f"{path} is missing or is computed by code") from None
-        if chain.nodes and not is_object(value):
+        if chain.nodes and (type(value) is dict or not is_object(value)):
             self._name(chain.nodes[-1], path)
+        elif not chain.nodes:
+            self._name_dictionary(chain, value)
+
+    def _name_dictionary(self, chain: Chain, value: Any) -> None:
+        """Note the replacement of a function's global name of a dictionary that is used as a whole."""
+        if type(value) is dict and chain.root not in self._objects:
+            self._name(chain.name, Path("", (Step("item", chain.root),)))
 
     def _name(self, node: ast.expr, path: Path) -> None:
         name = self._paths.name(path)

@@ -255,6 +255,8 @@ class PathValues:
         given[len(self._others) : len(self._others)] = stacks
         if self._written and not self._may_bind(owners):
             return None
+        if any(space(owners[at]) is one for at, _ in self._written for one in given if type(one) is dict):
+            return None  # a dictionary that is also looked up
         if any(place(owners[a], x) != place(owners[b], y) for a, x, b, y in self._same):
             return None
         return (*given, *self._guards), owners

@@ -71,7 +71,7 @@ class Version:
         self._members: list[Check] | None = None
         self._modules: dict[str, ModuleType] = {}  # by their names, of which `_members` has the members
         self._lists = ListConversion()
-        self._texts = Texts(self.source.source, (*self.source.needed, *self.source.others))
+        self._texts = Texts(self.source.source, (*self.source.needed, *self.source.others), site.names)
 
     def read(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any]] | None:
         """Return the values that plans get, and the objects whose parts are assigned afterwards; None if the

@@ -31,9 +31,9 @@ BUILTINS = frozenset((
 ))  # fmt: skip
 METHODS = frozenset((
     "accumulate", "all", "any", "argmax", "argmin", "astype", "at", "clip", "conj", "conjugate", "copy",
-    "cumprod", "cumsum", "diagonal", "dot", "fill", "flatten", "item", "max", "mean", "min", "outer",
-    "prod", "ravel", "reduce", "reshape", "round", "squeeze", "std", "sum", "swapaxes", "trace",
-    "transpose", "var",
+    "cumprod", "cumsum", "diagonal", "dot", "fill", "flatten", "get", "item", "items", "keys", "max",
+    "mean", "min", "outer", "prod", "ravel", "reduce", "reshape", "round", "squeeze", "std", "sum",
+    "swapaxes", "trace", "transpose", "values", "var",
 ))  # fmt: skip
 DRAWS = frozenset((
     "beta", "binomial", "chisquare", "choice", "exponential", "gamma", "geometric", "gumbel", "integers",

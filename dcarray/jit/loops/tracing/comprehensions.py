@@ -13,6 +13,7 @@ from dcarray.core.errors import Untraceable
 
 from ..entry.entry_values import PublicObject
 from ..operations.either_type import int_or_float
+from ..operations.tables import listed
 from ..operations.values import (
     INT_OR_FLOAT,
     Data,
@@ -357,6 +358,7 @@ class Comprehensions(LoopStatements):
 
     def _few(self, items: Value) -> list[Value]:
         """Return the items of an iterable, if their number is known and small."""
+        items = listed(items)
         if isinstance(items, tuple | list):
             values = [*items]
         else:

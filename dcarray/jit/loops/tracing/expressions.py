@@ -156,6 +156,9 @@ class Expressions(Operations):
                 if right is not None or not (left is None or is_number(left)):
                     raise self.scope.fail("`is` between values that compiled code does not know")
                 answer: Value = (left is None) == isinstance(sign, ast.Is)
+            elif isinstance(sign, ast.In | ast.NotIn) and isinstance(right, dict):
+                inside = self.calls.tables.contains(right, left)
+                answer = inside if isinstance(sign, ast.In) else self.math.negation(inside)
             elif isinstance(sign, ast.In | ast.NotIn) and isinstance(left, Character):
                 inside = contained(self.memory, self.scope, left, right)
                 answer = inside if isinstance(sign, ast.In) else self.math.negation(inside)
@@ -267,6 +270,8 @@ class Expressions(Operations):
             return self.lists.getitem(owner, key)
         if isinstance(owner, Text):
             return self.lists.character(owner, key)
+        if isinstance(owner, dict):
+            return self.calls.tables.getitem(owner, key)
         if owner == PublicObject("dcarray.map"):
             return self.calls.range_product(key)
         raise self.scope.fail("an index of a value that is not understood")

@@ -15,6 +15,7 @@ from dcarray.ir.integers import Expression
 from dcarray.ir.nodes import Dim, Load, Loop, While
 
 from ..operations.indexing import run_length
+from ..operations.tables import listed
 from ..operations.values import (
     Data,
     GrownList,
@@ -60,6 +61,7 @@ class LoopStatements(LoopBodies):
             self._while(stmt, frame, after)
             return
         items = self._flat(stmt.iter, frame) if _is_flat(stmt.iter) else self.evaluate(stmt.iter, frame)
+        items = listed(items)
         if isinstance(items, GrownList):
             grown = items.items
             items = RuntimeRange(0, items.count, 1, lambda k: self.lists.getitem(grown, k))

@@ -248,6 +248,8 @@ class Tracer(Recursions):
         if isinstance(value, Constant) and isinstance(value.value, tuple | list):
             kind = type(value.value)
             return kind(self._known_value(v, f"{text}[{k}]") for k, v in enumerate(value.value))
+        if isinstance(value, Constant) and isinstance(value.value, dict):
+            return {key: self._known_value(v, f"{text}[{key!r}]") for key, v in value.value.items()}
         return self.constant(value)
 
     def _size(self, value: SymbolicSize) -> Dim:
