@@ -15,9 +15,9 @@ from dcarray.core.device_backend import device_backend
 from dcarray.core.devices import common_device
 from dcarray.core.handle import Handle, NDArray, derive, large, part, wrap_new
 from dcarray.core.processes import communicator
-from dcarray.core.store import memory
-from dcarray.execution.compress import compress
+from dcarray.core.store import compilable, memory
 from dcarray.recording import masked_assignment, operands, recorder
+from dcarray.tiering import policy
 
 _INT = frozenset({int})
 
@@ -172,6 +172,15 @@ def on_device(x: Handle, mask: Handle) -> Any:
     if head.remote is None and getattr(head.dirty, "device", None) is None:
         return None
     return device_backend().selected(x, mask)
+
+
+def compress(a: NDArray, mask: NDArray) -> NDArray:
+    """Return ``a[mask]`` by a mask of the first axes, as a new array."""
+    plain = a.shape[: mask.ndim] == mask.shape and a.flags.c_contiguous and compilable(a)
+    if not plain or policy.eager(a.size, policy.GATHER):
+        return a[mask]
+    rows = a.reshape(mask.size, *a.shape[mask.ndim :])
+    return rows.take(mask.reshape(-1).nonzero()[0], 0)  # without branches: several times as fast
 
 
 def gather(x: Handle, a: NDArray, mask: NDArray) -> Any:

@@ -22,7 +22,6 @@ from dcarray.core.handle import Handle, adopt
 from dcarray.core.processes import communicator
 from dcarray.core.store import COMPILED
 from dcarray.core.ufunc_loops import UFUNCS
-from dcarray.execution.compress import compress
 from dcarray.recording import masked_assignment, recorder
 from dcarray.recording.log import Recording
 from dcarray.recording.masked_assignment import Choice
@@ -116,7 +115,7 @@ def _compress(x: Any, mask: Any) -> Any:
     elements = indexing.on_device(x, mask)
     if elements is not None:
         return elements
-    return adopt(ndarray, compress(x._evaluated(), mask._evaluated()), config.current().eager_below)
+    return adopt(ndarray, indexing.compress(x._evaluated(), mask._evaluated()), config.current().eager_below)
 
 
 class Selected(ndarray):

@@ -54,5 +54,4 @@ def machine(level: str) -> engine.Machine:
         half=number >= 3,
         masks=number == 4,
         nontemporal=x86,
-        permutes_words=number >= 3,
     )

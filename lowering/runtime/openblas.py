@@ -11,14 +11,13 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["SingleThreaded", "cholesky", "gemm", "is_available", "lu_routines", "syrk", "threads"]
+__all__ = ["SingleThreaded", "gemm", "is_available", "syrk", "threads"]
 
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
@@ -117,36 +116,6 @@ def _scalar_arguments(scalars: np.ndarray[Any, Any]) -> list[Any]:
     return [scalars.ctypes.data + k * scalars.itemsize for k in range(len(scalars))]
 
 
-@cache
-def lu_routines(char: str) -> tuple[int, int, int] | None:
-    """Return the addresses of LAPACK's ``?getrf``, of ``cblas_?trsm`` and of ``cblas_?gemm``, with 64-bit
-    integers, for a dtype; None if one is missing or fails a test on a small system."""
-    routines, product = _routines(char, "?getrf_", "cblas_?trsm"), gemm(char)
-    if routines is None or product is None:
-        return None
-    getrf, trsm = routines
-    whole, pointer, scale = ctypes.c_int64, ctypes.c_void_p, _scalar(char)
-    trsm.argtypes = [ctypes.c_int] * 5 + [whole, whole, scale, pointer, whole, pointer, whole]
-    a = np.array([[1, 2, 0], [4, 1, 3], [2, 5, 1]], char, order="F")
-    b = np.array([[1, 2], [3, 4], [5, 7]], char)
-    want, lu, x = np.linalg.solve(a, b), a.copy("F"), b.copy()
-    rows, info, one = np.zeros(3, np.int64), np.ones(1, np.int64), np.ones(1, char)
-    n = ctypes.byref(whole(3))
-    at_lu, at_rows, at_info = (pointer(v.ctypes.data) for v in (lu, rows, info))
-    getrf(n, n, at_lu, n, at_rows, at_info)
-    if info[0] or not all(k < row <= 3 for k, row in enumerate(rows)):
-        return None
-    for k, row in enumerate(rows.tolist()):
-        x[[k, row - 1]] = x[[row - 1, k]]
-    for triangle, diagonal in ((121, 132), (122, 131)):
-        at = one[0] if scale is not pointer else one.ctypes.data
-        trsm(101, 141, triangle, 112, diagonal, 3, 2, at, lu.ctypes.data, 3, x.ctypes.data, 2)
-    if not np.allclose(x, want, rtol=1e-4):
-        return None
-    addresses = [ctypes.cast(f, pointer).value for f in (getrf, trsm)]
-    return (addresses[0], addresses[1], product) if addresses[0] and addresses[1] else None
-
-
 def _product(char: str, name: str, integers: int, operands: int) -> Any:
     """Return a level-3 product of BLAS with its argument types: three flags, ``integers`` extents, and
     matrices with scalars; None if it is missing."""
@@ -183,34 +152,3 @@ def syrk(char: str) -> int | None:
     routine(101, 121, 111, 2, 3, one, a.ctypes.data, 3, zero, out.ctypes.data, 2)
     want = np.triu(a @ a.T) + np.array([[0, 0], [1, 0]])  # below the diagonal all is as it was
     return ctypes.cast(routine, ctypes.c_void_p).value if np.array_equal(out, want) else None
-
-
-@cache
-def cholesky(char: str) -> Callable[[np.ndarray[Any, Any], bool], int] | None:
-    """Return a function that calls LAPACK's ``?potrf`` for a dtype; None if it is missing or fails a test.
-
-    Its arguments are a matrix in C order, and whether to use the upper triangle instead of the lower one. It
-    overwrites that triangle with the Cholesky factor and does not access the other one. It returns LAPACK's
-    ``info``: 0, or another number if the matrix is not positive definite.
-    """
-    routines = _routines(char, "?potrf_")
-    if routines is None:
-        return None
-    (potrf,) = routines
-
-    def factored(matrix: np.ndarray[Any, Any], upper: bool) -> int:
-        # what LAPACK takes for columns are our rows, so it sees the matrix transposed
-        order, info = ctypes.byref(ctypes.c_int64(len(matrix))), ctypes.c_int64(-1)
-        at = ctypes.c_void_p(matrix.ctypes.data)
-        potrf(b"L" if upper else b"U", order, at, order, ctypes.byref(info), ctypes.c_int64(1))
-        return info.value
-
-    a = np.array([[4, 1, 1 - 1j], [1, 3, 2j], [1 + 1j, -2j, 5]])
-    a = (a if char in "FD" else a.real).astype(char)
-    for upper in (False, True):
-        factor, want = a.copy(), np.linalg.cholesky(a)
-        triangle, rest = (np.triu, np.tril(a, -1)) if upper else (np.tril, np.triu(a, 1))
-        want = want.conj().T if upper else want
-        if factored(factor, upper) or not np.allclose(factor, triangle(want) + rest, rtol=1e-4):
-            return None
-    return factored if factored(-a, False) > 0 else None

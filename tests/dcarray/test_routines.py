@@ -12,19 +12,18 @@ from dcarray.lowering.program import loaded_plan
 CHILD = """
     import sys
     import numpy as np, dcarray as dc
-    from dcarray.execution import compress
     from dcarray.plans import client
     from dcarray.execution.executor import EXECUTOR
-    from dcarray.api.functions import solving
+    from dcarray.api.functions import searching, sliding
     a = np.random.default_rng(1).random(300_000)
-    m, b = a[:40_000].reshape(200, 200) + 10 * np.eye(200), a[:80_000].reshape(200, 400)
     with dc.options(jit="background", cache_dir=sys.argv[1]):
-        x = dc.asarray(a)
+        x, line = dc.asarray(a), np.arange(20.0)
         for k in range(3):
-            np.testing.assert_array_equal(np.asarray(x[x < 0.25]), a[a < 0.25])
-            np.testing.assert_allclose(np.asarray(np.linalg.solve(dc.asarray(m), b)), np.linalg.solve(m, b))
+            at = np.searchsorted(dc.asarray(line), x)
+            np.testing.assert_array_equal(np.asarray(at), np.searchsorted(line, a))
+            np.testing.assert_allclose(np.asarray(np.convolve(x, line)), np.convolve(a, line))
             EXECUTOR.background.wait()
-    launches = compress._ROUTINES[8].plan, solving._ROUTINES["d"].plan
+    launches = searching._SEARCHES["d", "left"].plan, sliding._PRODUCTS["d"].plan
     print(None not in launches, client.CLIENT._process is not None, "llvmlite.binding" in sys.modules)
 """
 
@@ -54,7 +53,7 @@ def test_numpy_serves_while_the_code_is_awaited_and_if_there_is_none(monkeypatch
     jobs = []
     monkeypatch.setattr(EXECUTOR.background, "submit_later", lambda job, *_: jobs.append(job))
     monkeypatch.setattr(routines, "_load_or_request", unfit)
-    routine = routines.Compiled("compress", "compress", 8)
+    routine = routines.Compiled("searching", "interpolation", None)
     with dc.options(jit="background", cache_dir=None):
         for _ in range(2):
             assert routine.launch(0.0) is None

@@ -13,7 +13,7 @@ from written import written
 
 import dcarray as dc
 from dcarray.core.native import BUILT
-from dcarray.jit.loops.sites import short_runs
+from dcarray.jit.loops.sites import short_runs, version
 from dcarray.jit.loops.sites.sampler import SAMPLER
 
 pytestmark = [
@@ -233,3 +233,16 @@ def test_no_finalizer_runs_inside_of_a_run() -> None:
     f = written(COUNTED, gc=gc)
     dc.accelerate(f.__globals__["Thing"])
     assert [f(2000) for _ in range(2)] == [0, 0]
+
+
+def test_no_finalizer_runs_before_a_site_holds_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(short_runs.ShortRuns, "begin_trial", lambda *args: None)
+    monkeypatch.setattr(version.Version, "_shorten", lambda *args: None)
+    before = gc.get_threshold()
+    f = written(COUNTED, gc=gc)
+    dc.accelerate(f.__globals__["Thing"])
+    try:
+        gc.set_threshold(3, 10, 10)
+        assert [f(100) for _ in range(2)] == [0, 0]
+    finally:
+        gc.set_threshold(*before)

@@ -20,7 +20,6 @@ from . import (  # noqa: F401 - an import registers implementations
     scans,
     searching,
     sliding,
-    solving,
     types,
 )
 from .registry import IMPLEMENTATIONS, implements

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from dcarray.core import config, open_door
 from dcarray.core.faults import passed_over
+from dcarray.core.native import BUILT
 from dcarray.core.tools import unseen
 from dcarray.ir.records import record
 from dcarray.lowering.runtime.forks import HELD, held_in_forks
@@ -27,6 +28,15 @@ from dcarray.tiering.admission import FADING, GIVEN_PLANNING, GIVEN_RUNS, GIVEN_
 from .conditions import Conditions, are_plainly_read
 from .outcome import Outcome
 from .watch import Watch
+
+
+def as_one_step(function: Callable[..., Any], /) -> Callable[..., Any]:
+    """Return a function that calls another one: collections and signals wait meanwhile, if C code does it."""
+    return function
+
+
+if BUILT:
+    from dcarray._native.extension import as_one_step
 
 __all__ = ["Site", "SitePlace", "SiteSource", "constant", "sites_at", "watch_constant"]
 
@@ -182,15 +192,18 @@ class Site:
         The number of these runs.
     notes : set of int
         The threads that `note` was called in, until `noted` is.
+    ask, resume : callable
+        `_ask` and `_resume` as one step: no finalizer runs while values have been read and results are not
+        stored.
     enter : callable
         The function that the program calls: `ask`, or a short run for values like those of the last run
         (`dcarray.jit.loops.sites.short_runs`).
     """
 
     __slots__ = (
-        "_done", "_held", "_seen", "_server", "_short", "asked", "asks", "asks_again", "compiled", "doubtful",
-        "due", "enter", "inner", "kept", "known", "names", "notes", "outer", "part", "planned", "recent",
-        "refused", "resumable", "runs", "seconds", "source", "tests", "watches",
+        "_done", "_held", "_seen", "_server", "_short", "ask", "asked", "asks", "asks_again", "compiled",
+        "doubtful", "due", "enter", "inner", "kept", "known", "names", "notes", "outer", "part", "planned",
+        "recent", "refused", "resumable", "resume", "runs", "seconds", "source", "tests", "watches",
     )  # fmt: skip
 
     Unbound = NameError  # the program may have another thing of this name
@@ -213,7 +226,8 @@ class Site:
         self.runs, self.part = 0, 1.0
         self._server: Any = None
         self._done: set[int] = set()  # threads in which `resume` has done all iterations
-        self.enter: Callable[..., tuple[Any, ...]] = self.ask
+        self.ask, self.resume = as_one_step(self._ask), as_one_step(self._resume)
+        self.enter = self.ask
         self._short: list[Any] = []  # the functions of `prefer`, the last one first
         if outer is not None:
             outer.inner.append(self)
@@ -257,7 +271,7 @@ class Site:
         return self._server
 
     # ---- from the program -------------------------------------------------------------------------------
-    def ask(self, *values: Any) -> tuple[Any, ...]:
+    def _ask(self, *values: Any) -> tuple[Any, ...]:
         """Run the statements by compiled code if possible.  Return ``(results,)``, where ``results`` are the
         values of ``source.live`` after them; an empty tuple if the statements have to run in Python: also
         where their code object runs with other global names than its module's."""
@@ -267,9 +281,9 @@ class Site:
         """Note that the statements have run in Python, after `ask` returned an empty tuple."""
         self._guarded("leave", ())
 
-    def resume(self, start: Any, items: range | None, *values: Any) -> tuple[Any, ...]:
-        """Do what `ask` does for the remaining iterations of a loop: over the range ``items``, from ``start``
-        (the current loop variable) on.  For a ``while`` loop both are None."""
+    def _resume(self, start: Any, items: range | None, *values: Any) -> tuple[Any, ...]:
+        """Do what `_ask` does for the rest of a loop: over the range ``items``, from ``start`` (the current
+        loop variable) on.  For a ``while`` loop both are None."""
         given = start, items, values
         return () if _getframe(1).f_globals is not self.names else self._guarded("resume", given)
 

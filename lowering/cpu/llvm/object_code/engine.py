@@ -52,7 +52,6 @@ class Machine:
     masks: bool = False  # vector instructions take masks at no cost
     scaled_magnitude: bool = False  # NumPy's |z| is the larger part times ``sqrt(1 + ratio**2)``
     nontemporal: bool = False  # the processor has weakly ordered streaming stores
-    permutes_words: bool = False  # an instruction permutes eight words of 32 bits by a vector (AVX2)
     exact_powers: bool = False  # `math.powers` has NumPy's bits
     exact_exp: bool = False  # `math.exponential` has NumPy's bits
 
@@ -152,10 +151,10 @@ def machine() -> Machine:
         fast = {"avx2", "fma"} <= features
         own = fast and libm.matches_glibc("sin")
         fused = _fused_complex()
-        lengths, masks, permutes = fused and _scaled_magnitude(), "avx512vl" in features, "avx2" in features
+        lengths, masks = fused and _scaled_magnitude(), "avx512vl" in features
         power = fast and libm.matches_glibc("power")
         exps = fast and libm.matches_glibc("exp")
-        return Machine(bits, math, half, fused, own, wide, masks, lengths, x86, permutes, power, exps)
+        return Machine(bits, math, half, fused, own, wide, masks, lengths, x86, power, exps)
 
 
 @cache
