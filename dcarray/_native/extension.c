@@ -127,7 +127,6 @@ number_in(PyObject *x, PyObject *name)
 #include "operators.h"
 #include "indexing.h"
 #include "attributes.h"
-#include "element_iteration.h"
 
 #define FEW 8 /* arguments that need no memory of their own */
 
@@ -329,10 +328,6 @@ install(PyObject *module, PyObject *args)
     if (PyType_Ready(&ExportType) < 0)
         return NULL;
     Wrapped->tp_as_buffer->bf_getbuffer = get_buffer;
-    if (PyType_Ready(&ElementsType) < 0)
-        return NULL;
-    slow_iter = Wrapped->tp_iter;
-    Wrapped->tp_iter = fast_iter;
     slow_compare = Wrapped->tp_richcompare;
     Wrapped->tp_richcompare = fast_compare;
     PyType_Modified(Wrapped);
