@@ -420,7 +420,6 @@ static PyMethodDef methods[] = {
     METHOD("end_rest", end_rest, METH_NOARGS)
     METHOD("hold_collections", hold_collections, METH_NOARGS)
     METHOD("release_collections", release_collections, METH_NOARGS)
-    METHOD("as_one_step", as_one_step, METH_O)
     METHOD("waiting", waiting, METH_FASTCALL)
     METHOD("without_collections", without_collections, METH_FASTCALL)
     METHOD("is_readable", is_readable, METH_FASTCALL)

@@ -108,15 +108,6 @@ call_short_run(PyObject *self, PyObject *const *args, size_t flags, PyObject *ke
     }
 
 AS_ONE_STEP(call_short, call_short_run)
-AS_ONE_STEP(call_as_one_step, PyObject_Vectorcall)
-
-/* as_one_step(function): a callable that calls the function, as one step. */
-static PyObject *
-as_one_step(PyObject *module, PyObject *function)
-{
-    static PyMethodDef method = {"as_one_step", (PyCFunction)(void (*)(void))call_as_one_step, METH_FASTCALL | METH_KEYWORDS, NULL};
-    return PyCFunction_New(&method, function);
-}
 
 #define SHORT_FIELDS(DO)                                                                                                        \
     DO(python) DO(checks) DO(others) DO(names) DO(builtins) DO(driver) DO(serves) DO(symbols) DO(threads) DO(flags) DO(bound)   \

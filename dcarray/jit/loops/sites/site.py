@@ -12,14 +12,14 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache
 from sys import _getframe
 from threading import get_ident
-from types import SimpleNamespace
+from types import MethodType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from dcarray.core import config, open_door
 from dcarray.core.faults import passed_over
-from dcarray.core.native import BUILT
 from dcarray.core.tools import unseen
 from dcarray.ir.records import record
 from dcarray.lowering.runtime.forks import HELD, held_in_forks
@@ -28,15 +28,6 @@ from dcarray.tiering.admission import FADING, GIVEN_PLANNING, GIVEN_RUNS, GIVEN_
 from .conditions import Conditions, are_plainly_read
 from .outcome import Outcome
 from .watch import Watch
-
-
-def as_one_step(function: Callable[..., Any], /) -> Callable[..., Any]:
-    """Return a function that calls another one: collections and signals wait meanwhile, if C code does it."""
-    return function
-
-
-if BUILT:
-    from dcarray._native.extension import as_one_step
 
 __all__ = ["Site", "SitePlace", "SiteSource", "constant", "sites_at", "watch_constant"]
 
@@ -140,6 +131,29 @@ def _has_numpy() -> bool:
     return True
 
 
+def _disabled() -> bool:
+    """Disable collections, and return whether they were enabled."""
+    collects = gc.isenabled()
+    gc.disable()
+    return collects
+
+
+@cache
+def _asking(step: str, count: int) -> Callable[..., tuple[Any, ...]]:
+    """Return a method of sites that asks for a step, ``enter`` or ``resume``, with so many values.  It takes
+    these one by one: to make a tuple of them could start a collection, and finalizers could change the
+    variables that have been read."""
+    first, values = "start, items, " * (step == "resume"), "".join([f"v{k}, " for k in range(count)])
+    text = f"""def asking(self, {first}{values}):
+    collects = isenabled()
+    disable()
+    return self._guarded({step!r}, ({first}({values}),), collects)"""
+    names: dict[str, Any] = {"isenabled": gc.isenabled, "disable": gc.disable}
+    exec(compile(text, __file__, "exec"), names)
+    function: Callable[..., tuple[Any, ...]] = names["asking"]
+    return function
+
+
 _CHANGES = held_in_forks(threading.RLock())
 _SERVED: set[int] = set()  # threads in which a server finds a plan: it may call accelerated code itself
 _KINDS = 6  # of values, which the program calls short runs for without asking
@@ -192,16 +206,16 @@ class Site:
         The number of these runs.
     notes : set of int
         The threads that `note` was called in, until `noted` is.
-    ask, resume : callable
-        `_ask` and `_resume` as one step: no finalizer runs while values have been read and results are not
-        stored.
+    resume : callable
+        The function that the program calls in each iteration: it does what `ask` does for the rest of a loop.
+        The first two arguments are the current loop variable and the range, for a ``while`` loop None.
     enter : callable
-        The function that the program calls: `ask`, or a short run for values like those of the last run
-        (`dcarray.jit.loops.sites.short_runs`).
+        The function that the program calls before the statements: `asking`, or a short run for values like
+        those of the last run (`dcarray.jit.loops.sites.short_runs`).
     """
 
     __slots__ = (
-        "_done", "_held", "_seen", "_server", "_short", "ask", "asked", "asks", "asks_again", "compiled",
+        "_done", "_held", "_seen", "_server", "_short", "asked", "asks", "asks_again", "compiled",
         "doubtful", "due", "enter", "inner", "kept", "known", "names", "notes", "outer", "part", "planned",
         "recent", "refused", "resumable", "resume", "runs", "seconds", "source", "tests", "watches",
     )  # fmt: skip
@@ -226,8 +240,8 @@ class Site:
         self.runs, self.part = 0, 1.0
         self._server: Any = None
         self._done: set[int] = set()  # threads in which `resume` has done all iterations
-        self.ask, self.resume = as_one_step(self._ask), as_one_step(self._resume)
-        self.enter = self.ask
+        self.enter: Callable[..., tuple[Any, ...]] = self.ask
+        self.resume: Callable[..., tuple[Any, ...]] | None = None
         self._short: list[Any] = []  # the functions of `prefer`, the last one first
         if outer is not None:
             outer.inner.append(self)
@@ -243,6 +257,8 @@ class Site:
     @enabled.setter
     def enabled(self, value: bool) -> None:
         self.asks = unseen() if value and not self.refused and _has_numpy() else False
+        if self.asks is not False and self.enter == self.ask:
+            self.enter = self.asking()
         self._changed()
 
     @property
@@ -252,6 +268,8 @@ class Site:
     @resuming.setter
     def resuming(self, value: bool) -> None:
         self.asks_again = unseen() if value and not self.refused and _has_numpy() else False
+        if self.asks_again is not False:
+            self.resume = MethodType(_asking("resume", len(self.source.needed)), self)
         self._changed()
 
     def _changed(self) -> None:
@@ -271,21 +289,19 @@ class Site:
         return self._server
 
     # ---- from the program -------------------------------------------------------------------------------
-    def _ask(self, *values: Any) -> tuple[Any, ...]:
+    def ask(self, *values: Any) -> tuple[Any, ...]:
         """Run the statements by compiled code if possible.  Return ``(results,)``, where ``results`` are the
         values of ``source.live`` after them; an empty tuple if the statements have to run in Python: also
         where their code object runs with other global names than its module's."""
-        return () if _getframe(1).f_globals is not self.names else self._guarded("enter", (values,))
+        return self._guarded("enter", (values,), _disabled())
+
+    def asking(self) -> Callable[..., tuple[Any, ...]]:
+        """Return a function that does what `ask` does, for a program that may have finalizers."""
+        return MethodType(_asking("enter", len(self.source.needed)), self)
 
     def leave(self) -> None:
         """Note that the statements have run in Python, after `ask` returned an empty tuple."""
-        self._guarded("leave", ())
-
-    def _resume(self, start: Any, items: range | None, *values: Any) -> tuple[Any, ...]:
-        """Do what `_ask` does for the rest of a loop: over the range ``items``, from ``start`` (the current
-        loop variable) on.  For a ``while`` loop both are None."""
-        given = start, items, values
-        return () if _getframe(1).f_globals is not self.names else self._guarded("resume", given)
+        self._guarded("leave", (), _disabled())
 
     def done(self) -> bool:
         """Return whether the last `resume` in this thread ran all remaining iterations; then False again."""
@@ -293,20 +309,21 @@ class Site:
         self._done.discard(get_ident())
         return was
 
-    def _guarded(self, step: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _guarded(self, step: str, args: tuple[Any, ...], collects: bool) -> tuple[Any, ...]:
         """Have the server do a step, and return its results.  This is the border between the program and
         compiled code: no error of this package's own goes through, and no finalizer and no handler of a
-        signal runs while values have been read and results are not stored.  In a fork nothing is done, nor
+        signal runs while values have been read and results are not stored.  The caller, whom the program has
+        called, has disabled collections, if the program ``collects`` garbage.  In a fork nothing is done, nor
         by what the server itself calls."""
         from dcarray.core.interrupts import hold  # which imports NumPy
 
         thread = get_ident()
-        if HELD or thread in _SERVED:
+        if HELD or thread in _SERVED or _getframe(2).f_globals is not self.names:
+            if collects:
+                gc.enable()
             return ()
         held = hold()
         _SERVED.add(thread)
-        collects = gc.isenabled()
-        gc.disable()
         outcome = Outcome()
         try:
             getattr(self.server, step)(outcome, *args)

@@ -140,7 +140,7 @@ class SiteServer:
     def _leave_in_a_row(self, entry: Entry, row: admission.InARow) -> None:
         seconds = row.end()
         if seconds:
-            self._row, self.site.enter = None, self.site.ask
+            self._row, self.site.enter = None, self.site.asking()
             self.site.resuming = self.site.resumable
             entry.gain.python(seconds, True)
 
