@@ -98,6 +98,40 @@ def test_loops_over_ranges_whose_ends_functions_bind_are_not_resumed() -> None:
         assert loop.resumable == may
 
 
+HERD = """
+class Herd:
+    def __init__(self): self.n = 9; self.xs = [1] * 9; self.t = 0
+    def step(self, i): self.t += i
+    def cut(self, i): self.n -= 1
+    def slow(self, i): self.cut(i)
+    def grow(self, i): self.xs.append(i)
+h, a, xs, x = Herd(), 1, [9, 2], 0
+for k in range({}):
+    {}
+print(a)
+"""
+
+
+@pytest.mark.parametrize(("end", "body", "may"), [
+    ("h.n", "h.step(k)", True), ("h.n", "h.cut(k)", False), ("h.n", "h.slow(k)", False),
+    ("h.n - 1", "h.n = k", False), ("h.t", "h.step(k)", False), ("xs[0]", "a = a + k", False),
+    ("sum(xs)", "a = a + k", False), ("max(xs)", "a = a + k", False), ("max(a, 3)", "h.step(k)", True),
+    ("len(xs)", "xs[0] = k", True), ("min(len(xs), a)", "h.step(k)", True), ("x.shape[0]", "h.step(k)", True),
+    ("0, h.n, a", "h.cut(k)", False),
+])  # fmt: skip
+def test_loops_whose_ranges_may_be_others_now_are_not_resumed(end: str, body: str, may: bool) -> None:
+    (loop,) = [s for s in compiled(HERD.format(end, body)) if s.source.is_loop]
+    assert loop.resumable == may
+
+
+def test_lengths_of_lists_that_may_grow_are_not_read_again() -> None:
+    values = [([1, 2],), (SimpleNamespace(xs=[1]), "xs"), (np.ones(3),), ("text",), (4,)]
+    assert [Site.plain(one) for one in values] == [True] * 5
+    assert [Site.fixed(one) for one in values] == [False, False, True, True, True]
+    for body, name in (("xs.append(k)", "fixed"), ("h.step(k)", "plain")):
+        assert name in rewritten(HERD.format("len(h.xs)", body), "herd.py", True).code.co_names
+
+
 def test_all_names_of_an_imported_module_are_live() -> None:
     text = "a = 1\nfor k in range(9):\n    a = a + k\n    t = a\n"
     (loop,) = [s for s in compiled(text, is_script=False) if s.source.is_loop]

@@ -19,6 +19,7 @@ from dcarray.jit.loops.sites import functions, site_plans
 from dcarray.jit.loops.sites.functions import put_sites, remove_sites
 from dcarray.jit.loops.sites.sampler import SAMPLER
 from dcarray.jit.loops.sites.site import Site, SiteSource
+from dcarray.jit.loops.sites.site_server import SiteServer
 from dcarray.plans import client, disk_store, provider
 from dcarray.plans.background import Background
 from dcarray.plans.slot import PlanState
@@ -73,7 +74,7 @@ def reasons() -> list[Any]:
 
 
 def test_cold_sites_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Site, "ask", None)
+    monkeypatch.setattr(Site, "_guarded", None)
     f = written(LONG)
     put_sites(f)
     for _ in range(3):
@@ -273,15 +274,14 @@ def test_the_rest_of_a_loop_is_compiled(at_once: None, monkeypatch: pytest.Monke
     monkeypatch.setattr(admission, "_SLOW_ITERATION", 1e9)  # plans are made between two iterations
     monkeypatch.setattr(admission, "_SOON", 0.0)
     asked: list[Any] = []
-    step = Site._guarded
+    resume = SiteServer.resume
 
-    def third(site: Site, name: str, args: tuple[Any, ...]) -> Any:
-        if name == "resume":
-            asked.append((site, args[0]))
-        is_served = name != "resume" or len(asked) % 4 == 3 or len(asked) > 6
-        return step(site, name, args) if is_served else ()
+    def third(server: SiteServer, outcome: Any, start: Any, *given: Any) -> None:
+        asked.append((server.site, start))
+        if len(asked) % 4 == 3 or len(asked) > 6:
+            resume(server, outcome, start, *given)
 
-    monkeypatch.setattr(Site, "_guarded", third)
+    monkeypatch.setattr(SiteServer, "resume", third)
     for site in loops:
         site.resuming = True
     got = f(np.arange(300.0), 100)

@@ -1,6 +1,7 @@
 """A stand-in for compiled code: sites are served by running their source in Python."""
 
 import ast
+from functools import partial
 from typing import Any
 
 import pytest
@@ -32,11 +33,14 @@ class Oracle:
         self.missing: list[str] = []
         self._every, self._done = every, False
         monkeypatch.setattr(Site, "ask", lambda site, *values: self._serve(site, values, None, False))
-        monkeypatch.setattr(Site, "resume", lambda site, start, _, *values: self._resume(site, values, start))
+        monkeypatch.setattr(Site, "asking", lambda site, step: partial(getattr(self, step), site))
         monkeypatch.setattr(Site, "done", lambda site: self._is_done())
         monkeypatch.setattr(Site, "leave", lambda site: None)
 
-    def _resume(self, site: Site, values: tuple[Any, ...], start: Any) -> Any:
+    def enter(self, site: Site, *values: Any) -> Any:
+        return self._serve(site, values, None, False)
+
+    def resume(self, site: Site, start: Any, items: Any, *values: Any) -> Any:
         found = self._serve(site, values, start, True)
         self._done = bool(found)
         self.resumed += self._done

@@ -205,7 +205,8 @@ class PythonCalls(Tools):
     def _py_round(self, number: Value, ndigits: Value = None) -> Value:
         """Trace ``round``; with ``ndigits`` only of NumPy's floats, since Python's decimal rounding is
         exact."""
-        if isinstance(number, PythonOrNumpy) or is_array(number):
+        is_bool = isinstance(number, Data) and not number.weak and number.dtype == _BOOL
+        if isinstance(number, PythonOrNumpy) or is_array(number) or is_bool:
             raise self.scope.fail("a rounding that is not understood")
         if ndigits is None:
             return self._rounded("rint", number)
@@ -282,6 +283,8 @@ class PythonCalls(Tools):
     _math_floor, _math_ceil = partialmethod(_rounded, "floor"), partialmethod(_rounded, "ceil")
 
     def _math_trunc(self, x: Value, /) -> Value:
+        if isinstance(x, Data) and not x.weak and x.dtype != _F8:
+            raise self.scope.fail("math.trunc of a NumPy scalar, which is no float: use int()")
         return self.arrays.python(int, x)
 
     def _test_of_float(self, name: str, x: Value, /) -> Value:

@@ -11,7 +11,7 @@ from dcarray.core.faults import is_fault
 
 from ..syntax.path_names import Step
 
-__all__ = ["Conditions", "are_plainly_read", "is_plain"]
+__all__ = ["Conditions", "are_fixed", "are_plainly_read", "is_plain"]
 
 _PLAIN = [*map(type, (0, 0.0, 0j, True, "", b"", [], (), {}, {0}, range(0), int, None, len, sys))]
 
@@ -41,8 +41,14 @@ def is_plain(*values: Any) -> bool:
     return all(any(type(v) is kind for kind in kinds) or issubclass(type(v), scalars) for v in values)
 
 
-def are_plainly_read(*paths: tuple[Any, ...]) -> bool:
-    """Whether reading attributes, of each path's first value and so on, runs no code of the program's."""
+def are_fixed(*paths: tuple[Any, ...]) -> bool:
+    """Whether reading attributes runs no code of the program's, and gives no lists, whose lengths change."""
+    return are_plainly_read(*paths, but=(list, bytearray))
+
+
+def are_plainly_read(*paths: tuple[Any, ...], but: tuple[type, ...] = ()) -> bool:
+    """Whether reading attributes, of each path's first value and so on, runs no code of the program's, and
+    gives no instances of the classes ``but``."""
     from dcarray.core.interrupts import HeldSignals  # which imports NumPy
 
     with HeldSignals():
@@ -51,7 +57,7 @@ def are_plainly_read(*paths: tuple[Any, ...]) -> bool:
             for value, *names in paths:
                 for name in names:
                     value = value if is_plain(value) else part(value, Step("attribute", name))
-                if not is_plain(value):
+                if not is_plain(value) or isinstance(value, but):
                     return False
         except Exception as error:  # the program asks
             if not is_fault(error):

@@ -85,7 +85,7 @@ def watch(loop: ast.For | ast.While, plainly: PlainBody) -> None:
 def with_site(
     stmts: Sequence[ast.stmt], constant: str, source: SiteSource, resumable: bool,
     returns: Sequence[ast.Return] = (), tested: ast.If | ast.Assert | None = None,
-    plainly: PlainBody | None = None, unsure: Sequence[str] = (), guarded: bool = False,
+    plainly: PlainBody | None = None, unsure: Sequence[str] = (), guarded: bool = False, read: str = "plain",
 ) -> list[ast.stmt]:  # fmt: skip
     """Return statements with the code that asks their site.
 
@@ -108,6 +108,8 @@ def with_site(
         The names among those that the site needs that may not be bound.
     guarded : bool, optional
         Whether other code may run between a ``return`` and the end of the function.
+    read : str, optional
+        The name of the site's method that says whether the bounds of a range may be read again.
     """
     first, body = stmts[0], [*stmts]
 
@@ -228,7 +230,7 @@ def with_site(
             start: list[ast.expr] = [new(ast.Constant, first, None), new(ast.Constant, first, None)]
             if isinstance(first, ast.For) and isinstance(first.target, ast.Name):
                 ends = [new(ast.Tuple, first, path, _LOAD) for path in paths(first.iter)]
-                items = new(ast.IfExp, first, call("plain", first, *ends), first.iter, start[0])
+                items = new(ast.IfExp, first, call(read, first, *ends), first.iter, start[0])
                 start = [new(ast.Name, first, first.target.id, _LOAD), items]
             again, *more = reversed(asked("resume", *start))
             again = both(first, *more, again) if more else again

@@ -21,7 +21,7 @@ from ..syntax.exits import blocks_of, copied_block
 from ..syntax.liveness import Liveness, LoopNode
 from ..syntax.loop_exits import has_exits, is_kept, lowered_loop, program_name, without_else
 from ..syntax.source import is_faithful
-from ..syntax.supported import KnownCalls
+from ..syntax.supported import CHANGES_OF_LISTS, KnownCalls
 from ..syntax.syntax_facts import COMPREHENSIONS, NONE, Names, facts, loads, stores, walk
 from ..syntax.tries import caught_names
 from .emit import PlainBody, watch, with_site
@@ -133,6 +133,7 @@ class _Adder:
     ) -> None:  # fmt: skip
         self._scope, self._text, self._places, self._without = scope, text, places, without
         self._returns: dict[int, list[ast.Return]] = {}  # of loops, by the number of the site
+        self._changing: set[int] = set()  # the sites of loops that may change lists
         self._liveness = Liveness(body, scope.parameters, scope.always)
         self._unsure = (scope.bound | scope.shared).union(*[facts(stmt).gone for stmt in body])
         self._guarded = False  # by ``try`` or ``with``
@@ -186,13 +187,28 @@ class _Adder:
             return outer
         resumable = may_resume(plain) and not self._may_bind_ends(loop)
         site = self._site(source, outer, resumable)
+        if resumable and self._may_change_lists(loop):
+            self._changing.add(site)
         self._returns[site] = returns
         return site
 
     def _may_bind_ends(self, loop: LoopNode) -> bool:
-        """Whether functions that the loop calls may assign names that are the bounds of its range."""
-        scope, ends = self._scope, loads(loop.iter) if isinstance(loop, ast.For) else NONE
-        return scope.known.may_bind(ends - (scope.variables - scope.shared))
+        """Whether a loop, or functions that it calls, may assign names or attributes that are the bounds of
+        its range."""
+        if not isinstance(loop, ast.For):
+            return False
+        scope, ends = self._scope, loads(loop.iter)
+        attributes = {node.attr for node in walk(loop.iter) if isinstance(node, ast.Attribute)}
+        changed = scope.known.changes(*loop.body) if attributes else NONE
+        may_change = attributes - {"shape", "size"} if changed is None else attributes & changed
+        return bool(may_change) or scope.known.may_bind(ends - (scope.variables - scope.shared))
+
+    def _may_change_lists(self, loop: LoopNode) -> bool:
+        """Whether lists may get longer or shorter in a loop, of one of which its range may be."""
+        if not isinstance(loop, ast.For) or "len" not in loads(loop.iter):
+            return False
+        changed = self._scope.known.changes(*loop.body)
+        return changed is None or not changed.isdisjoint(CHANGES_OF_LISTS)
 
     def _reduction(
         self, stmts: Sequence[ast.stmt], outer: int, counters: Names, at: ast.stmt | None = None
@@ -234,7 +250,8 @@ class _Adder:
         returns = self._returns.get(number, ())
         unsure = [name for name in source.needed if name in self._unsure]
         site, guarded = constant(number), self._guarded
-        return with_site(stmts, site, source, resumable, returns, tested, plainly, unsure, guarded)
+        read = "fixed" if number in self._changing else "plain"
+        return with_site(stmts, site, source, resumable, returns, tested, plainly, unsure, guarded, read)
 
     def _source(
         self, stmts: Sequence[ast.stmt], counters: Names, returns: Sequence[ast.Return] = (),

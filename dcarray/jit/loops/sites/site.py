@@ -25,7 +25,7 @@ from dcarray.ir.records import record
 from dcarray.lowering.runtime.forks import HELD, held_in_forks
 from dcarray.tiering.admission import FADING, GIVEN_PLANNING, GIVEN_RUNS, GIVEN_SECONDS
 
-from .conditions import Conditions, are_plainly_read
+from .conditions import Conditions, are_fixed, are_plainly_read
 from .outcome import Outcome
 from .watch import Watch
 
@@ -221,7 +221,7 @@ class Site:
     )  # fmt: skip
 
     Unbound = NameError  # the program may have another thing of this name
-    plain = staticmethod(are_plainly_read)
+    plain, fixed = staticmethod(are_plainly_read), staticmethod(are_fixed)
 
     def __init__(
         self, source: SiteSource, names: dict[str, Any], outer: Site | None, resumable: bool
@@ -258,7 +258,7 @@ class Site:
     def enabled(self, value: bool) -> None:
         self.asks = unseen() if value and not self.refused and _has_numpy() else False
         if self.asks is not False and self.enter == self.ask:
-            self.enter = self.asking()
+            self.enter = self.asking("enter")
         self._changed()
 
     @property
@@ -269,7 +269,7 @@ class Site:
     def resuming(self, value: bool) -> None:
         self.asks_again = unseen() if value and not self.refused and _has_numpy() else False
         if self.asks_again is not False:
-            self.resume = MethodType(_asking("resume", len(self.source.needed)), self)
+            self.resume = self.asking("resume")
         self._changed()
 
     def _changed(self) -> None:
@@ -295,9 +295,9 @@ class Site:
         where their code object runs with other global names than its module's."""
         return self._guarded("enter", (values,), _disabled())
 
-    def asking(self) -> Callable[..., tuple[Any, ...]]:
-        """Return a function that does what `ask` does, for a program that may have finalizers."""
-        return MethodType(_asking("enter", len(self.source.needed)), self)
+    def asking(self, step: str) -> Callable[..., tuple[Any, ...]]:
+        """Return what the program calls to ``enter`` or to ``resume``: it may have finalizers."""
+        return MethodType(_asking(step, len(self.source.needed)), self)
 
     def leave(self) -> None:
         """Note that the statements have run in Python, after `ask` returned an empty tuple."""

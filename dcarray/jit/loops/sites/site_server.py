@@ -140,12 +140,12 @@ class SiteServer:
     def _leave_in_a_row(self, entry: Entry, row: admission.InARow) -> None:
         seconds = row.end()
         if seconds:
-            self._row, self.site.enter = None, self.site.asking()
+            self._row, self.site.enter = None, self.site.asking("enter")
             self.site.resuming = self.site.resumable
             entry.gain.python(seconds, True)
 
     def resume(self, outcome: Outcome, start: Any, items: range | None, values: tuple[Any, ...]) -> None:
-        """Do what `Site.resume` does."""
+        """Do what `Site.ask` does for the rest of a loop."""
         begun = perf_counter()
         if type(start) is not int or type(items) is not range or not ranks_may_differ():
             items = None

@@ -219,7 +219,8 @@ def _only_names(target: ast.expr) -> bool:
 
 def may_resume(loop: LoopNode) -> bool:
     """Whether compiled code may do the remaining iterations of a loop that has begun: a ``while``, or a loop
-    over a range whose bounds its body does not change."""
+    over a range whose bounds its body does not assign.  They have to be numbers, lengths or attributes, and
+    are read again."""
     if isinstance(loop, ast.While):
         return is_pure(loop.test)
     items = loop.iter
@@ -230,21 +231,18 @@ def may_resume(loop: LoopNode) -> bool:
         isinstance(loop.target, ast.Name)
         and all(map(is_pure, items.args))
         and loads(*items.args).isdisjoint(changed)
-        and not _may_change(items.args, loop.body)
+        and all(_is_length(node) for end in items.args for node in walk(end))
         and loop.target.id not in stores(*loop.body)
     )
 
 
-def _may_change(ends: Sequence[ast.expr], body: Sequence[ast.stmt]) -> bool:
-    """Whether statements may assign an attribute or item that ``ends`` read; shapes are not assigned."""
-    bound = [node for stmt in body for node in walk(stmt) if isinstance(node, ast.Attribute | ast.Subscript)]
-    bound = [node for node in bound if isinstance(node.ctx, ast.Store)]
-    attributes = {node.attr for node in bound if isinstance(node, ast.Attribute)}
-    for node in [node for end in ends for node in walk(end)]:
-        if isinstance(node, ast.Attribute) and node.attr in attributes:
+def _is_length(node: ast.AST) -> bool:
+    """Whether a part of a bound is no element of an array or a list, nor computed from elements."""
+    match node:
+        case ast.Call(ast.Name("len")):
             return True
-        if isinstance(node, ast.Subscript) and not (
-            isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
-        ):
-            return any(isinstance(one, ast.Subscript) for one in bound)
-    return False
+        case ast.Call(ast.Name("min" | "max"), args):
+            return len(args) > 1
+        case ast.Call(ast.Name("abs" | "int")) | ast.Subscript(ast.Attribute(attr="shape")):
+            return True
+    return not isinstance(node, ast.Call | ast.Subscript)

@@ -15,6 +15,7 @@ from .syntax_facts import NONE, Names, facts, walk
 
 __all__ = [
     "BUILTINS",
+    "CHANGES_OF_LISTS",
     "CMATH",
     "DRAWS",
     "MATH",
@@ -95,6 +96,7 @@ _BY_MODULE = {
     "functools": frozenset({"reduce"}),
 }  # fmt: skip
 _OF_VALUES = METHODS | DRAWS | RANDOM
+CHANGES_OF_LISTS = frozenset(("append", "clear", "extend", "insert", "pop", "remove"))
 
 
 class KnownCalls:
@@ -150,6 +152,40 @@ class KnownCalls:
     def may_bind(self, names: Names) -> bool:
         """Whether functions of the program may assign some of these names, if they are global."""
         return bool(names) and not names.isdisjoint(self._bound())
+
+    def changes(self, *nodes: ast.AST) -> Names | None:
+        """Return the names of the attributes that statements may assign, and of the methods that they may
+        call, by the program's functions, too; None if they call others."""
+        names: set[str] = set()
+        every, left = [*nodes], [*nodes]
+        while left:
+            for node in walk(left.pop()):
+                if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                    names.add(node.attr)
+                if not isinstance(node, ast.Call):
+                    continue
+                bodies = self._called(node.func, names)
+                if bodies is None:
+                    return None
+                new = [body for body in bodies if not any(body is one for one in every)]
+                every += new
+                left += new
+        return frozenset(names)
+
+    def _called(self, callee: ast.expr, methods: set[str]) -> Sequence[ast.AST] | None:
+        """Return the program's functions that a call may mean, and add the name of a method to ``methods``;
+        None: it may mean others, too."""
+        if isinstance(callee, ast.Name):
+            own = self._functions.get(callee.id)
+            return [own] if own is not None else [] if callee.id in BUILTINS else None
+        if not isinstance(callee, ast.Attribute):
+            return None
+        module = self._modules.get(callee.value.id) if isinstance(callee.value, ast.Name) else None
+        if module is not None:
+            return [] if module in _BY_MODULE else None
+        methods.add(callee.attr)
+        known = callee.attr in _OF_VALUES | CHANGES_OF_LISTS
+        return self._methods.get(callee.attr, [] if known else None)
 
     def is_numpys(self, node: ast.Attribute) -> bool:
         """Whether an attribute is one of the module numpy, such as ``np.sin``."""
