@@ -81,7 +81,8 @@ _SLOW_ITERATION = 100e-6  # seconds of an iteration, of which to ask a site is a
 _TRIALS_OF_LONG = 2  # and of what takes long
 LONGER = 20e-3
 """Seconds of what takes long: to run it in Python once more, only to measure that, would be felt."""
-_CHECKED = 32  # runs of compiled code until Python's time is measured once more; then as many times as many
+_CHECKED = 32  # runs of compiled code until Python's time is measured once more
+_CHECKED_AGAIN = 4  # times as many until the next check
 _RUNS_BETWEEN_TRIALS = 8  # runs of compiled code for each in Python where it was faster in an earlier run
 _CLEAR = 0.5  # of the time in Python: compiled code that takes less needs no trial
 _FASTER = 0.9  # of the time in Python, which compiled code has to take at most
@@ -152,7 +153,7 @@ class Measured:
         self.runs += 1
         self._lasts = (*self._lasts[1 - _SURE :], seconds)
         if self.judged and self._served >= self._due:
-            self._due *= _CHECKED
+            self._due *= _CHECKED_AGAIN
             if seconds < _typical(self._compiled):
                 self.judged = self.kept = False
                 self._compiled, self._python = [], []

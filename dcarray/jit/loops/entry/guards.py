@@ -125,11 +125,6 @@ def _tuple(value: tuple[Any, ...]) -> Hashable | None:
     return ("tuple", guards)
 
 
-def _table(value: Table) -> Hashable | None:
-    guards = _tuple(tuple(value.values()))
-    return None if guards is None else ("table", tuple(value), guards)
-
-
 def _slice(*ends: Any) -> Hashable | None:
     return ("slice", ends) if all(end is None or type(end) is int for end in ends) else None
 
@@ -293,7 +288,7 @@ GUARDS: dict[type, Callable[[Any], Hashable | None]] = {
     slice: lambda v: _slice(v.start, v.stop, v.step),
     list: lambda v: None if v else "empty list",  # others are converted
     ListElements: lambda v: ("list", v.array.dtype, v.shape, v.mixed, v.ragged, v.of_tuples),
-    Table: _table,
+    Table: lambda v: (guards := _tuple((*v.values(),))) and ("table", tuple(v), guards),
     ObjectGuard: lambda v: v if v.holds() else None,  # of a function that is rewritten
     **dict.fromkeys((FunctionType, BuiltinFunctionType, np.ufunc, type, ModuleType), object_guard),
 }

@@ -6,7 +6,7 @@ The keys of a table, and the ints in it, are constants of the plan.
 from __future__ import annotations
 
 import ast
-from typing import Any, TypeGuard
+from typing import Any
 
 from dcarray.lowering.runtime.parsing import parse
 
@@ -39,9 +39,6 @@ def table(value: dict[Any, Any]) -> Table | None:
 
 def assigned_items(source: str) -> Names:
     """Return the names to whose items statements assign."""
-    targets = [node.value for node in walk(parse(source)) if _is_assigned(node)]
+    items = [node for node in walk(parse(source)) if isinstance(node, ast.Subscript)]
+    targets = [node.value for node in items if not isinstance(node.ctx, ast.Load)]
     return frozenset(node.id for node in targets if isinstance(node, ast.Name))
-
-
-def _is_assigned(node: ast.AST) -> TypeGuard[ast.Subscript]:
-    return isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)

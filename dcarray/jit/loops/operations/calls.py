@@ -213,7 +213,8 @@ class Calls(Tools):
         if kind_of(x) in PYTHON:
             return self.invoke(partial(self.math.part, x, name), args, named)
         if isinstance(x, dict):
-            return self.invoke(partial(getattr(self.tables, name), x), args, named)
+            called = self.tables.get if name == "get" else partial(self.tables.view, name)
+            return self.invoke(partial(called, x), args, named)
         if isinstance(x, str):  # a ufunc
             return self.invoke(partial(self._traced_by(f"_ufunc_{name}"), x), args, named)
         if (name == "transpose" and args and is_int(args[0])) or (name == "reshape" and len(args) > 1):

@@ -59,17 +59,9 @@ class Tables(Operations):
         place = self._number(self._place([*x], key), -1, len(x))
         return self.lists.chosen([default, *x.values()], self.math.binary("+", place, 1))
 
-    def items(self, x: dict[Any, Value]) -> Value:
-        """Trace ``x.items()``."""
-        return View(tuple(x.items()))
-
-    def keys(self, x: dict[Any, Value]) -> Value:
-        """Trace ``x.keys()``."""
-        return View(tuple(x))
-
-    def values(self, x: dict[Any, Value]) -> Value:
-        """Trace ``x.values()``."""
-        return View(tuple(x.values()))
+    def view(self, name: str, x: dict[Any, Value]) -> View:
+        """Trace ``x.items()``, ``x.keys()`` or ``x.values()``."""
+        return View(tuple(getattr(x, name)()))
 
     def contains(self, x: dict[Any, Value], key: Value) -> Value:
         """Trace ``key in x``."""

@@ -11,7 +11,7 @@ from dcarray.core.faults import is_fault
 
 from ..syntax.path_names import Step
 
-__all__ = ["Conditions", "are_fixed", "are_plainly_read", "is_plain"]
+__all__ = ["Conditions", "are_plainly_read", "is_plain"]
 
 _PLAIN = [*map(type, (0, 0.0, 0j, True, "", b"", [], (), {}, {0}, range(0), int, None, len, sys))]
 
@@ -39,11 +39,6 @@ def is_plain(*values: Any) -> bool:
     numpy = sys.modules.get("numpy")
     kinds, scalars = [*_PLAIN, getattr(numpy, "ndarray", bool)], getattr(numpy, "generic", bool)
     return all(any(type(v) is kind for kind in kinds) or issubclass(type(v), scalars) for v in values)
-
-
-def are_fixed(*paths: tuple[Any, ...]) -> bool:
-    """Whether reading attributes runs no code of the program's, and gives no lists, whose lengths change."""
-    return are_plainly_read(*paths, but=(list, bytearray))
 
 
 def are_plainly_read(*paths: tuple[Any, ...], but: tuple[type, ...] = ()) -> bool:

@@ -12,7 +12,7 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import partial
 from sys import _getframe
 from threading import get_ident
 from types import MethodType, SimpleNamespace
@@ -25,7 +25,8 @@ from dcarray.ir.records import record
 from dcarray.lowering.runtime.forks import HELD, held_in_forks
 from dcarray.tiering.admission import FADING, GIVEN_PLANNING, GIVEN_RUNS, GIVEN_SECONDS
 
-from .conditions import Conditions, are_fixed, are_plainly_read
+from .asking import asking_for, has_numpy
+from .conditions import Conditions, are_plainly_read
 from .outcome import Outcome
 from .watch import Watch
 
@@ -121,39 +122,6 @@ def watch_constant(number: int) -> str:
     return f"dcarray's watch {number}"
 
 
-def _has_numpy() -> bool:
-    """Whether there is NumPy, which plans need.  It is imported here, where neither the stack is deep nor the
-    program could see an error."""
-    try:
-        import numpy  # noqa: F401
-    except Exception:
-        return False
-    return True
-
-
-def _disabled() -> bool:
-    """Disable collections, and return whether they were enabled."""
-    collects = gc.isenabled()
-    gc.disable()
-    return collects
-
-
-@cache
-def _asking(step: str, count: int) -> Callable[..., tuple[Any, ...]]:
-    """Return a method of sites that asks for a step, ``enter`` or ``resume``, with so many values.  It takes
-    these one by one: to make a tuple of them could start a collection, and finalizers could change the
-    variables that have been read."""
-    first, values = "start, items, " * (step == "resume"), "".join([f"v{k}, " for k in range(count)])
-    text = f"""def asking(self, {first}{values}):
-    collects = isenabled()
-    disable()
-    return self._guarded({step!r}, ({first}({values}),), collects)"""
-    names: dict[str, Any] = {"isenabled": gc.isenabled, "disable": gc.disable}
-    exec(compile(text, __file__, "exec"), names)
-    function: Callable[..., tuple[Any, ...]] = names["asking"]
-    return function
-
-
 _CHANGES = held_in_forks(threading.RLock())
 _SERVED: set[int] = set()  # threads in which a server finds a plan: it may call accelerated code itself
 _KINDS = 6  # of values, which the program calls short runs for without asking
@@ -207,8 +175,7 @@ class Site:
     notes : set of int
         The threads that `note` was called in, until `noted` is.
     resume : callable
-        The function that the program calls in each iteration: it does what `ask` does for the rest of a loop.
-        The first two arguments are the current loop variable and the range, for a ``while`` loop None.
+        The function that the program calls in each iteration, with its loop variable and range first.
     enter : callable
         The function that the program calls before the statements: `asking`, or a short run for values like
         those of the last run (`dcarray.jit.loops.sites.short_runs`).
@@ -221,7 +188,7 @@ class Site:
     )  # fmt: skip
 
     Unbound = NameError  # the program may have another thing of this name
-    plain, fixed = staticmethod(are_plainly_read), staticmethod(are_fixed)
+    plain, fixed = staticmethod(are_plainly_read), staticmethod(partial(are_plainly_read, but=(list,)))
 
     def __init__(
         self, source: SiteSource, names: dict[str, Any], outer: Site | None, resumable: bool
@@ -256,7 +223,7 @@ class Site:
 
     @enabled.setter
     def enabled(self, value: bool) -> None:
-        self.asks = unseen() if value and not self.refused and _has_numpy() else False
+        self.asks = unseen() if value and not self.refused and has_numpy() else False
         if self.asks is not False and self.enter == self.ask:
             self.enter = self.asking("enter")
         self._changed()
@@ -267,7 +234,7 @@ class Site:
 
     @resuming.setter
     def resuming(self, value: bool) -> None:
-        self.asks_again = unseen() if value and not self.refused and _has_numpy() else False
+        self.asks_again = unseen() if value and not self.refused and has_numpy() else False
         if self.asks_again is not False:
             self.resume = self.asking("resume")
         self._changed()
@@ -293,15 +260,15 @@ class Site:
         """Run the statements by compiled code if possible.  Return ``(results,)``, where ``results`` are the
         values of ``source.live`` after them; an empty tuple if the statements have to run in Python: also
         where their code object runs with other global names than its module's."""
-        return self._guarded("enter", (values,), _disabled())
+        return self._guarded("enter", (values,))
 
     def asking(self, step: str) -> Callable[..., tuple[Any, ...]]:
         """Return what the program calls to ``enter`` or to ``resume``: it may have finalizers."""
-        return MethodType(_asking(step, len(self.source.needed)), self)
+        return MethodType(asking_for(step, len(self.source.needed)), self)
 
     def leave(self) -> None:
         """Note that the statements have run in Python, after `ask` returned an empty tuple."""
-        self._guarded("leave", (), _disabled())
+        self._guarded("leave", ())
 
     def done(self) -> bool:
         """Return whether the last `resume` in this thread ran all remaining iterations; then False again."""
@@ -309,15 +276,18 @@ class Site:
         self._done.discard(get_ident())
         return was
 
-    def _guarded(self, step: str, args: tuple[Any, ...], collects: bool) -> tuple[Any, ...]:
+    def _guarded(self, step: str, args: tuple[Any, ...], collects: bool | None = None) -> tuple[Any, ...]:
         """Have the server do a step, and return its results.  This is the border between the program and
         compiled code: no error of this package's own goes through, and no finalizer and no handler of a
-        signal runs while values have been read and results are not stored.  The caller, whom the program has
-        called, has disabled collections, if the program ``collects`` garbage.  In a fork nothing is done, nor
-        by what the server itself calls."""
+        signal runs while values have been read and results are not stored.  The program has called the
+        caller; this has disabled collections if it says whether the program ``collects`` garbage.  In a fork
+        nothing is done, nor by what the server itself calls."""
         from dcarray.core.interrupts import hold  # which imports NumPy
 
         thread = get_ident()
+        if collects is None:
+            collects = gc.isenabled()
+            gc.disable()
         if HELD or thread in _SERVED or _getframe(2).f_globals is not self.names:
             if collects:
                 gc.enable()

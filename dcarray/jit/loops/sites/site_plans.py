@@ -200,6 +200,8 @@ class SitePlans:
             CLIENT.start()
             gain = partial(self._gain, len(entry.request.text()))
             options = replaced(config.current(), jit="background")
+            if not (self.site.runs or self.site.kept):  # code that asks is slower, also if there is nothing
+                self.site.enabled = self.site.resuming = False
             BACKGROUND.submit(partial(self._plan, entry, options), gain, entry.request)
 
     def _gain(self, length: int) -> float:
@@ -230,12 +232,14 @@ class SitePlans:
         except (Untraceable, PlanMismatch) as reason:
             line = reason.line if isinstance(reason, Untraceable) else self.source.line
             self.refuse_entry(entry, str(reason), line)
+            self.site.heat()
         except Exception as error:
             if not BACKGROUND.is_stopping:  # else it is not known whether there would be a plan
                 line, text = self.source.line, f"{type(error).__name__}: {error}"
                 if is_fault(error):
                     text = passed_over(error, (self.source.file, line))
                 self.refuse_entry(entry, text, line)
+                self.site.heat()
         else:
             self.site.heat()
 

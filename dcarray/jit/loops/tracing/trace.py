@@ -216,10 +216,8 @@ class Tracer(Recursions):
         if name not in self._values:
             value = self._entries[name]
             if isinstance(value, ArrayType):
-                if value.same is not None:
-                    self._values[name] = self._entry(value.same)
-                else:
-                    self._values[name] = self._array(name, value)
+                own = self._array(name, value) if value.same is None else self._entry(value.same)
+                self._values[name] = own
             elif isinstance(value, Generator):
                 self._values[name] = RandomGenerator(name, value)
             elif isinstance(value, ListType) and value.dtype == CHARACTERS:
@@ -245,11 +243,11 @@ class Tracer(Recursions):
             if value.dtype.char not in COMPILED or (value.weak and weak is None):
                 return Unbound(f"{text} is a scalar that does not compile")
             return self.memory.entry_scalar(text, value.dtype, weak)
-        if isinstance(value, Constant) and isinstance(value.value, tuple | list):
-            kind = type(value.value)
-            return kind(self._known_value(v, f"{text}[{k}]") for k, v in enumerate(value.value))
-        if isinstance(value, Constant) and isinstance(value.value, dict):
-            return {key: self._known_value(v, f"{text}[{key!r}]") for key, v in value.value.items()}
+        known = value.value if isinstance(value, Constant) else None
+        if isinstance(known, tuple | list):
+            return type(known)(self._known_value(v, f"{text}[{k}]") for k, v in enumerate(known))
+        if isinstance(known, dict):
+            return {key: self._known_value(v, f"{text}[{key!r}]") for key, v in known.items()}
         return self.constant(value)
 
     def _size(self, value: SymbolicSize) -> Dim:
