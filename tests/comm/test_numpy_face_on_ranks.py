@@ -16,7 +16,7 @@ FACE = [
     for name in (
         "covariance", "reductions", "fp_state", "functions_creation", "functions_differences",
         "functions_elementwise", "functions_fallback", "functions_joining", "functions_linalg",
-        "functions_reductions", "functions_views", "compress", "histograms", "masked_assignment",
+        "functions_reductions", "functions_views", "histograms", "masked_assignment",
         "multi_output", "random", "scans", "searching", "sliding", "guarantees",
     )
 ]  # fmt: skip
