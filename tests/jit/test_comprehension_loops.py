@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from outcomes import outcome
+from site_oracle import serve_some_resumes
 from written import written
 
 import dcarray as dc
@@ -465,7 +466,6 @@ def test_the_condition_of_a_while_is_asked_once() -> None:
 
 def test_the_else_of_a_resumed_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     from dcarray.jit.loops.sites.functions import put_sites
-    from dcarray.jit.loops.sites.site_server import SiteServer
     from dcarray.tiering import admission
 
     f = written("""
@@ -485,15 +485,7 @@ def test_the_else_of_a_resumed_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission, "_SOON", 0.0)
     want = [f(np.ones(300), n) for n in (0.5, 0.0, 0.7)]
     loop = [site for site in put_sites(f) if site.source.is_loop][-1]
-    asked: list[Any] = []
-    resume = SiteServer.resume
-
-    def third(server: SiteServer, *given: Any) -> None:
-        asked.append(given)
-        if len(asked) % 4 == 3:
-            resume(server, *given)
-
-    monkeypatch.setattr(SiteServer, "resume", third)
+    serve_some_resumes(monkeypatch)
     before = dc.report().loops
     for n, expected in zip((0.5, 0.0, 0.7), want, strict=True):
         loop.resuming, loop.enabled = True, False

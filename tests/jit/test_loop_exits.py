@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from outcomes import outcome
+from site_oracle import serve_some_resumes
 from written import written
 
 import dcarray as dc
 from dcarray.core.counters import settle
 from dcarray.jit.loops.sites.functions import put_sites
 from dcarray.jit.loops.sites.site import Site
-from dcarray.jit.loops.sites.site_server import SiteServer
 from dcarray.tiering import admission
 
 pytestmark = pytest.mark.eager(debug=False)
@@ -210,15 +210,7 @@ def test_the_rest_of_a_loop_may_return(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission, "_SOON", 0.0)
     want = [f(np.ones(300), n) for n in (0.5, 0.001, 0.7)]
     loop = next(site for site in put_sites(f) if site.source.is_loop)
-    asked: list[Any] = []
-    resume = SiteServer.resume
-
-    def third(server: SiteServer, *given: Any) -> None:
-        asked.append(given)
-        if len(asked) % 4 == 3:
-            resume(server, *given)
-
-    monkeypatch.setattr(SiteServer, "resume", third)
+    serve_some_resumes(monkeypatch)
     for n, expected in zip((0.5, 0.001, 0.7), want, strict=True):
         loop.resuming = True
         loop.enabled = False

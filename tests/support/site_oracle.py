@@ -8,6 +8,7 @@ import pytest
 
 from dcarray.jit.loops.entry.names import ENDED, RETURNED
 from dcarray.jit.loops.sites.site import Site
+from dcarray.jit.loops.sites.site_server import SiteServer
 from dcarray.jit.loops.syntax.loop_exits import is_kept, lowered_loop
 
 
@@ -82,3 +83,16 @@ class Oracle:
         live = (*source.live, *[RETURNED] * source.returns)
         due = scope.get(ENDED, 0) > 0  # what only a return reads may not be bound
         return (tuple([scope.get(name) if due or is_kept(name) else scope[name] for name in live]),)
+
+
+def serve_some_resumes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have servers of sites resume a loop at the third of every four requests, and Python go on at others."""
+    asked: list[Any] = []
+    resume = SiteServer.resume
+
+    def third(server: SiteServer, *given: Any) -> None:
+        asked.append(given)
+        if len(asked) % 4 == 3:
+            resume(server, *given)
+
+    monkeypatch.setattr(SiteServer, "resume", third)

@@ -1,4 +1,4 @@
-"""How the program's code asks a site."""
+"""The functions by which the program's code asks sites, one for each number of values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a loop computes once though its site asks for it, too: conditions of ``while``, and ends of ranges."""
+"""Conditions of ``while`` and ends of ranges: a loop computes them once, though its site needs them, too."""
 
 from __future__ import annotations
 

@@ -185,30 +185,26 @@ class _Adder:
         source = self._source([loop], counters, returns, True)
         if source is None:
             return outer
-        resumable = may_resume(plain) and not self._may_bind_ends(loop)
+        resumable, grows = self._resumed(loop) if may_resume(plain) else (False, False)
         site = self._site(source, outer, resumable)
-        if resumable and self._may_change_lists(loop):
+        if grows:
             self._changing.add(site)
         self._returns[site] = returns
         return site
 
-    def _may_bind_ends(self, loop: LoopNode) -> bool:
-        """Whether a loop, or functions that it calls, may assign names or attributes that are the bounds of
-        its range."""
+    def _resumed(self, loop: LoopNode) -> tuple[bool, bool]:
+        """Whether neither a loop nor functions that it calls may assign names or attributes that are the ends
+        of its range; and whether they may change lists, of one of which an end may be the length."""
         if not isinstance(loop, ast.For):
-            return False
+            return True, False
         scope, ends = self._scope, loads(loop.iter)
         attributes = {node.attr for node in walk(loop.iter) if isinstance(node, ast.Attribute)}
-        changed = scope.known.changes(*loop.body) if attributes else NONE
+        has_length = "len" in ends
+        changed = scope.known.changes(*loop.body) if attributes or has_length else NONE
         may_change = attributes - {"shape", "size"} if changed is None else attributes & changed
-        return bool(may_change) or scope.known.may_bind(ends - (scope.variables - scope.shared))
-
-    def _may_change_lists(self, loop: LoopNode) -> bool:
-        """Whether lists may get longer or shorter in a loop, of one of which its range may be."""
-        if not isinstance(loop, ast.For) or "len" not in loads(loop.iter):
-            return False
-        changed = self._scope.known.changes(*loop.body)
-        return changed is None or not changed.isdisjoint(CHANGES_OF_LISTS)
+        if may_change or scope.known.may_bind(ends - (scope.variables - scope.shared)):
+            return False, False
+        return True, has_length and (changed is None or not changed.isdisjoint(CHANGES_OF_LISTS))
 
     def _reduction(
         self, stmts: Sequence[ast.stmt], outer: int, counters: Names, at: ast.stmt | None = None

@@ -184,7 +184,7 @@ class KnownCalls:
         if module is not None:
             return [] if module in _BY_MODULE else None
         methods.add(callee.attr)
-        known = callee.attr in _OF_VALUES | CHANGES_OF_LISTS
+        known = callee.attr in _OF_VALUES or callee.attr in CHANGES_OF_LISTS
         return self._methods.get(callee.attr, [] if known else None)
 
     def is_numpys(self, node: ast.Attribute) -> bool:

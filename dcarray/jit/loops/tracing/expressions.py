@@ -156,11 +156,13 @@ class Expressions(Operations):
                 if right is not None or not (left is None or is_number(left)):
                     raise self.scope.fail("`is` between values that compiled code does not know")
                 answer: Value = (left is None) == isinstance(sign, ast.Is)
-            elif isinstance(sign, ast.In | ast.NotIn) and isinstance(right, dict):
-                inside = self.calls.tables.contains(right, left)
-                answer = inside if isinstance(sign, ast.In) else self.math.negation(inside)
-            elif isinstance(sign, ast.In | ast.NotIn) and isinstance(left, Character):
-                inside = contained(self.memory, self.scope, left, right)
+            elif isinstance(sign, ast.In | ast.NotIn) and (
+                type(right) is dict or isinstance(left, Character)
+            ):
+                if type(right) is dict:
+                    inside = self.calls.tables.contains(right, left)
+                else:
+                    inside = contained(self.memory, self.scope, left, right)
                 answer = inside if isinstance(sign, ast.In) else self.math.negation(inside)
             elif type(sign) not in _SIGNS:
                 raise self.scope.fail("a comparison that is not understood")
