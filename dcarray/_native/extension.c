@@ -247,7 +247,6 @@ replace_method(PyTypeObject *type, PyMethodDef *definition, PyObject **old)
 #include "creation.h"
 #include "native_routes.h"
 #include "number_lists.h"
-#include "triangles.h"
 #include "guard_checks.h"
 #include "thread_pool.h"
 #include "launches.h"
@@ -405,7 +404,6 @@ static PyMethodDef methods[] = {
     METHOD("read_numbers", read_numbers, METH_VARARGS)
     METHOD("write_numbers", write_numbers, METH_VARARGS)
     METHOD("route_instances", route_instances, METH_VARARGS)
-    METHOD("make_triangles", make_triangles, METH_VARARGS)
     METHOD("make_choice", make_choice, METH_O)
     METHOD("choose_by_loops", choose_by_loops, METH_VARARGS)
     METHOD("record", record, METH_FASTCALL)
@@ -441,7 +439,7 @@ fill_module(PyObject *module)
     if (gc == NULL || (GetThreshold = PyObject_GetAttrString(gc, "get_threshold")) == NULL ||
         (SetThreshold = PyObject_GetAttrString(gc, "set_threshold")) == NULL || 0 NAMES(MAKE_NAME))
         return -1;
-    return PyModule_AddIntConstant(module, "REVISION", 74) < 0 || PyModule_AddType(module, &BoundNameType) < 0 || add_constants(module) < 0 ? -1 : 0;
+    return PyModule_AddIntConstant(module, "REVISION", 75) < 0 || PyModule_AddType(module, &BoundNameType) < 0 || add_constants(module) < 0 ? -1 : 0;
 }
 
 /* What is static here is guarded by the interpreter's lock, which a Python without one takes for this module, and there is

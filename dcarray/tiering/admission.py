@@ -12,9 +12,10 @@ from time import perf_counter
 from typing import Any
 
 __all__ = [
-    "FADING", "FAILURES", "GIVEN_PLANNING", "GIVEN_RUNS", "GIVEN_SECONDS", "HOT", "HOT_AGAIN", "LONGER",
-    "NANOSECOND", "NEAR", "PATIENCE", "PERIOD", "PLANNED_AT_ONCE", "PRUNED", "QUESTION", "RESTING", "SEEN",
-    "SLOWER", "STRANGE", "SUSPECT", "YOUNG", "YOUNG_ALONE", "InARow", "KindCounts", "Measured", "Pace",
+    "CALL", "FADING", "FAILURES", "GIVEN_PLANNING", "GIVEN_RUNS", "GIVEN_SECONDS", "HOT", "HOT_AGAIN",
+    "LONGER", "LONG_LOOP", "NANOSECOND", "NEAR", "PATIENCE", "PERIOD", "PLANNED_AT_ONCE", "PRUNED",
+    "QUESTION", "RESTING", "SEEN", "SLOWER", "STRANGE", "SUSPECT", "YOUNG", "YOUNG_ALONE", "InARow",
+    "KindCounts", "Measured", "Pace",
     "due_after", "operations_may_pay", "priority",
 ]  # fmt: skip
 
@@ -38,6 +39,10 @@ SEEN = 0.02
 """The most seconds that one look counts: code is hot that was seen twice at least."""
 NEAR = 0.25
 """The part of its time that a line without a site counts for the sites near it."""
+CALL = 0.6e-6
+"""Seconds from the program to a short run of compiled code and back, besides the seconds of the run."""
+LONG_LOOP = 0.1
+"""Seconds for which a loop is still seen running, after which its plan is requested for its next run."""
 PRUNED = 0.2
 """Seconds for which a function has been seen at refused sites until it gets code without them, which takes a
 tenth of that; code without any site costs nothing."""
@@ -71,7 +76,7 @@ PLANNED_AT_ONCE = 1 << 20
 
 _MOST_SHORT = 500  # characters to plan which takes as long as any plan does at least
 _SOON = 0.05  # seconds that a loop still takes, in which its plan would hardly come
-_LEAST_PYTHON = 5e-6  # seconds in Python from which compiled code can be faster: to ask for it takes 2 us
+_LEAST_PYTHON = 4e-6  # seconds in Python from which compiled code can be faster, with 1 us of measuring
 _OPERATION = 100e-9  # seconds of Python for an operation on numbers, at most
 _ROW = 12  # measurements of Python in a row
 _SURE = 3  # measurements of a short time in Python
@@ -277,12 +282,12 @@ class InARow:
         """Note that a run begins."""
         self._begun = perf_counter()
 
-    def end(self) -> float:
-        """Note that a run has ended; return the median time if it is known (one long run is enough), else
-        0.  Nothing ends if none has begun."""
+    def end(self, now: float) -> float:
+        """Note that a run has ended at the time ``now``; return the median time if it is known (one long run
+        is enough), else 0.  Nothing ends if none has begun."""
         if not self._begun:
             return 0.0
-        self._seconds.append(perf_counter() - self._begun)
+        self._seconds.append(now - self._begun)
         self._begun = 0.0
         enough = len(self._seconds) >= _ROW or self._seconds[-1] >= _LONG_RUN
         return _typical(self._seconds) if enough else 0.0

@@ -108,7 +108,7 @@ def test_short_runs_are_measured_in_rows_and_one_long_run_is_enough(monkeypatch:
         for one in seconds:
             row.begin()
             now[0] += one
-            found.append(row.end())
+            found.append(row.end(now[0]))
         return found
 
     assert ends(InARow(), *[1e-5] * 11) == [0.0] * 11

@@ -214,22 +214,6 @@ def test_equal_masks_are_known_as_long_as_nothing_changes() -> None:
         assert type(v + x[x > 0]) is dc.ndarray
 
 
-def test_a_selection_lives_as_long_as_the_recording() -> None:
-    with dc.options(**RECORDED):
-        x = dc.asarray(A.copy())
-        mask = x > 0
-        v, w = x[mask], np.exp(x[mask])
-        assert type(v) is type(w) is Selected and isinstance(v, dc.ndarray)
-        assert v.dtype == A.dtype and v.ndim == 1 and type(v) is Selected
-        dc.evaluate()
-        assert type(v) is type(w) is dc.ndarray
-        np.testing.assert_array_equal(v, A[A > 0])
-        np.testing.assert_array_equal(w, np.exp(A[A > 0]))
-        v = x[mask]
-        assert v.mean() == pytest.approx(A[A > 0].mean()) and type(v) is Selected
-        assert v.shape == (30,) and type(v) is dc.ndarray
-
-
 def test_accelerated_functions_give_plain_selections() -> None:
     @dc.accelerate
     def function(x: Any) -> Any:
@@ -286,21 +270,6 @@ def test_random_programs(steps: list[str], dtype: str) -> None:
     a = np.round(A * 3) if dtype != "c16" else COMPLEX.round(1)
     b = np.round(B * 3) if dtype != "c16" else COMPLEX[::-1].round(1)
     check(program, a.astype(dtype), b.astype(dtype), exact=False)
-
-
-@pytest.mark.parametrize("dtype", ["?", "i2", "f4", "f8", "c16", "i1"])
-def test_elements_are_gathered_in_order(dtype: str) -> None:
-    rng = np.random.default_rng(5)
-    for n in (1, 7, 8, 16384, 16391, 70001):
-        a = (rng.random(n) * 100).astype(dtype)
-        for share in (0.0, 0.001, 0.3, 0.99, 1.0):
-            mask = rng.random(n) < share
-            mask[-1] = share > 0
-            for threads in (1, 2):
-                with dc.options(eager_below=0, jit="eager", threads=threads):
-                    x = dc.asarray(a)
-                    np.testing.assert_array_equal(x[dc.asarray(mask)], a[mask])
-                    np.testing.assert_array_equal(x[mask], a[mask])
 
 
 @pytest.mark.parametrize("program", [
@@ -368,13 +337,6 @@ def test_ufuncs_under_masks(program: Callable[..., Any]) -> None:
     check(program, A.astype("f4"), B)
 
 
-def test_a_division_where_it_can_be_done_is_recorded() -> None:
-    with dc.options(**RECORDED, strict=True):
-        x, y = dc.asarray(A), dc.asarray(np.maximum(B, 0.0))
-        z = np.divide(x, y, out=np.zeros_like(x), where=y != 0)
-        assert not z._idle()
-
-
 @pytest.mark.one_process("one thread of a rank works on arrays in blocks")
 @pytest.mark.parametrize("mode", MODES)
 def test_selections_wherever_arrays_are(mode: dict[str, Any]) -> None:
@@ -420,25 +382,3 @@ def test_selections_wherever_arrays_are(mode: dict[str, Any]) -> None:
         assert type(z[z > 0]) is type(z)
         labels = dc.asarray(np.arange(60).reshape(5, 12) % 7)
         assert sum(part.size for part in [x[labels == k] for k in range(7)]) == 60
-
-
-def test_where_selections_are_always_gathered_they_are_at_once() -> None:
-    kinds = []
-    with dc.options(**RECORDED):
-        x = dc.asarray(A.copy())
-        for _ in range(6):
-            v = x[x > 0]
-            kinds.append(type(v))
-            assert v.size == 30
-        assert kinds[0] is Selected and kinds[-1] is dc.ndarray
-        kinds = []
-        for _ in range(6):  # folded, and gathered all the same
-            w = x[x > 0]
-            kinds.append(type(w))
-            w.sum()
-            assert w.size == 30
-        assert kinds[0] is Selected and kinds[-1] is dc.ndarray
-        for _ in range(6):
-            w = x[x > 0]
-            assert type(w) is Selected
-            w.sum()

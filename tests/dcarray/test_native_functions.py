@@ -228,34 +228,6 @@ def test_arrays_as_they_are() -> None:
     assert dc.ascontiguousarray(dc.asarray(np.array(2.0))).shape == (1,)
 
 
-@settings(deadline=None)
-@given(
-    shape=st.lists(st.integers(0, 9), min_size=1, max_size=3),
-    k=st.integers(-10, 10),
-    char=st.sampled_from(CHARS),
-    turned=st.booleans(),
-)
-def test_triangles(shape: list[int], k: int, char: str, turned: bool) -> None:
-    plain = sample(char, tuple(shape), 1)
-    plain = plain.T if turned else plain
-    x = dc.asarray(plain)
-    for function in (np.tril, np.triu):
-        want = function(plain, k)
-        for got in (function(x, k), function(x, k=k), getattr(dc, function.__name__)(x, k)):
-            assert got.shape == want.shape and got.dtype == want.dtype
-            assert np.asarray(got).tobytes() == want.tobytes()
-
-
-def test_large_triangles() -> None:
-    plain = np.random.default_rng(0).random((200, 150))
-    x = dc.asarray(plain.copy())
-    for k in (-3, 0, 1):
-        for _ in range(3):
-            assert np.array_equal(np.asarray(np.tril(x, k)), np.tril(plain, k))
-            assert np.array_equal(np.asarray(np.triu(x + 1, k)), np.triu(plain + 1, k))
-    assert np.asarray(x).tobytes() == plain.tobytes()
-
-
 @pytest.mark.parametrize("n", [6, 20_000])
 def test_memory_is_lent(n: int) -> None:
     for key in (np.s_[:], np.s_[::2], np.s_[:, ::3], np.s_[1:, 1], np.s_[::-1], np.s_[:, :1]):

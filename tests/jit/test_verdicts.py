@@ -24,8 +24,9 @@ def run(
     # compiled code takes half of Python's time, and saves two fifths of a loop's time before there is any
     seen, source = 2 * gain or guess / 0.4, SimpleNamespace(is_loop=True)
     site: Any = SimpleNamespace(
-        kept=bool(gain), part=0.5, seconds=seen, compiled=0.0, waits=True, source=source, inner=[], outer=None
-    )
+        kept=bool(gain), part=0.5, seconds=seen, compiled=0.0, waits=True, source=source, inner=[],
+        outer=None, enabled=False, foreseen=False, runs=0, refused="",
+    )  # fmt: skip
     monkeypatch.setattr(sys, "argv", ["script.py", *args])
     monkeypatch.setattr(verdicts, "process_time", lambda: took)
     monkeypatch.setattr(SAMPLER, "sites", lambda: [site])

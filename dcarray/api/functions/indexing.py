@@ -15,7 +15,6 @@ from dcarray.tiering import policy
 
 from .common import broadcast, diagonal_view, eager_arrays, new_array, operand
 from .registry import Unserved, implements
-from .triangles import TRIL, TRIU
 
 _SCALARS = (bool, int, float, complex, np.generic)
 
@@ -67,9 +66,9 @@ def diagflat(v: Any, k: Any = 0) -> Any:
 def _triangle(m: Any, k: Any, lower: bool) -> Any:
     few = type(m) is ndarray and type(k) is int and policy.eager(m.size, policy.PASS)
     if few and communicator() is None:
-        plain = eager_arrays(m)  # rows are copied and cleared: recording gains nothing
+        plain = eager_arrays(m)
         if plain is not None:
-            return wrap(TRIL(plain[0], k) if lower else TRIU(plain[0], k + 1))
+            return wrap(np.tril(plain[0], k) if lower else np.triu(plain[0], k + 1))
     m = operand(m)
     if type(k) is not int or m.ndim < 2 or m.dtype.kind not in "biufc":
         raise Unserved

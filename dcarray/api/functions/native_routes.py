@@ -20,7 +20,6 @@ from dcarray.core.processes import is_launched
 from .fallback import wrap_results_of
 from .numpy_served import served_by_numpy
 from .registry import IMPLEMENTATIONS
-from .triangles import TRIL, TRIU
 
 _MODULES: tuple[ModuleType, ...] = (np, np.linalg, np.fft, np.emath, np.lib.stride_tricks)
 
@@ -125,7 +124,6 @@ if BUILT:  # else `fallback.call_small` and the methods themselves do
     # plain arrays need no dispatch
     _behind = {function: function._implementation for function in functions()}
     _behind |= {f: (getattr(f, "_implementation", f), arrays) for f, arrays in _GROWING.items()}
-    _behind |= {np.tril: TRIL, np.triu: TRIU}
     _questions = frozenset(getattr(np, name) for name in _SHAPES.split())
     _answered = tuple(getattr(np, name) for name in extension.ANSWERED)
     set_routes(_behind, tuple(_METHODS.split()), _questions, viewing(), _answered, wrap_results_of)

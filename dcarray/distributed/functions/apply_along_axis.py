@@ -17,7 +17,7 @@ from dcarray.comm.transport.agreement import broadcast_object
 from dcarray.core.config import options
 from dcarray.core.handle import Handle
 from dcarray.distributed.function_dispatch import dist_operand, require, run_distributed
-from dcarray.distributed.purity import is_pure
+from dcarray.distributed.pure_functions import is_pure
 
 from .numpy_source import decomposition_of
 
@@ -33,7 +33,7 @@ def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: An
     """
     x = operand(arr)
     at = normalize_axis_index(axis, x.ndim)
-    require(x.ndim > 1 and x.size and is_pure(func1d, *args, *kwargs.values()))
+    require(x.ndim > 1 and x.size and is_pure(func1d, *args, **kwargs))
     evaluate()  # all ranks together run what is pending
 
     def call_locally(line: Any) -> Any:

@@ -28,6 +28,11 @@ iteration at ``watch.on`` tells whether any site in it is active::
                                    s[j] = 0
                                    j += m
 
+What a loop goes through, if compiled code cannot make it, is computed once::
+
+    for k in np.argsort(z):     is    match site.asks and site.enter(site.header.hold(np.argsort(z)), z): ...
+                                          for k in (header.take() if header.known() else np.argsort(z)):
+
 The program gets no new names, lines keep their numbers, and errors are raised where they are in the source.
 How a loop ended, by a ``return`` or without ``break``, is a number among its site's results, which a pattern
 compares.  The ``else`` of a loop stands there three times: in the loop, after compiled code did all
@@ -43,6 +48,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ..entry.names import ENDED, RETURNED
+from ..syntax.eligibility import with_items
 from ..syntax.exits import blocks_of, copied_block
 from ..syntax.loop_exits import is_kept, program_name, renamed
 from ..syntax.purity import is_pure
@@ -83,9 +89,10 @@ def watch(loop: ast.For | ast.While, plainly: PlainBody) -> None:
 
 
 def with_site(
-    stmts: Sequence[ast.stmt], constant: str, source: SiteSource, resumable: bool,
+    stmts: Sequence[ast.stmt], constant: str, source: SiteSource, again: str,
     returns: Sequence[ast.Return] = (), tested: ast.If | ast.Assert | None = None,
-    plainly: PlainBody | None = None, unsure: Sequence[str] = (), guarded: bool = False, read: str = "plain",
+    plainly: PlainBody | None = None, unsure: Sequence[str] = (), guarded: bool = False, read: str = "",
+    items: ast.expr | None = None,
 ) -> list[ast.stmt]:  # fmt: skip
     """Return statements with the code that asks their site.
 
@@ -95,8 +102,8 @@ def with_site(
     constant : str
         The constant that stands for the site until the code is compiled.
     source : SiteSource
-    resumable : bool
-        Whether the statements are a loop that asks the site in each iteration, too.
+    again : str
+        The step for which a loop asks the site in each iteration, too (`SitePlace`).
     returns : sequence of ast.Return, optional
         The ``return`` statements of a loop, one of which may have to be executed after compiled code has run
         (`dcarray.jit.loops.syntax.loop_exits`).
@@ -109,7 +116,10 @@ def with_site(
     guarded : bool, optional
         Whether other code may run between a ``return`` and the end of the function.
     read : str, optional
-        The name of the site's method that says whether the bounds of a range may be read again.
+        The name of the site's method that says whether the ends of a range may be read again.
+    items : ast.expr, optional
+        The part of a loop's iterable that is computed before the site is asked
+        (`dcarray.jit.loops.syntax.eligibility.items_apart`).
     """
     first, body = stmts[0], [*stmts]
 
@@ -143,12 +153,20 @@ def with_site(
 
     def asked(name: str, *args: ast.expr) -> list[ast.expr]:
         """Return the conditions, the last of which asks the site, if all names that it needs are bound."""
-        needed = [new(ast.Name, first, name, _LOAD) for name in source.needed]
+        needed: list[ast.expr] = [new(ast.Name, first, name, _LOAD) for name in source.needed]
+        if items is not None:
+            needed[0] = call("header.hold", first, items)
         asking = call(name, first, *args, *needed)
+        if items is not None:
+            asking = call("header.release", first, asking)
         if guarded and source.returns:
             asking = call("hold", first, asking)
         is_noted = both(first, part("notes", first), call("noted", first))
         return [*[new(ast.UnaryOp, first, ast.Not(), is_noted)] * bool(unsure), asking]
+
+    def again_asked(*args: ast.expr) -> ast.expr:
+        asking, *more = reversed(asked("resume", *args))
+        return both(first, *more, asking) if more else asking
 
     def looking_up() -> list[ast.stmt]:
         """Return the statements that note if a name is not bound; a site is not asked then."""
@@ -226,22 +244,25 @@ def with_site(
     left: list[ast.stmt] = []
     if isinstance(first, ast.For | ast.While):
         orelse = first.orelse
-        if resumable:
+        inside = first.body[0]  # to which the loop jumps back, and of which tools see the line
+        block: list[ast.stmt] = []
+        if again == "resume":
             start: list[ast.expr] = [new(ast.Constant, first, None), new(ast.Constant, first, None)]
             if isinstance(first, ast.For) and isinstance(first.target, ast.Name):
                 ends = [new(ast.Tuple, first, path, _LOAD) for path in paths(first.iter)]
-                items = new(ast.IfExp, first, call(read, first, *ends), first.iter, start[0])
-                start = [new(ast.Name, first, first.target.id, _LOAD), items]
-            again, *more = reversed(asked("resume", *start))
-            again = both(first, *more, again) if more else again
+                rest = new(ast.IfExp, first, call(read, first, *ends), first.iter, start[0])
+                start = [new(ast.Name, first, first.target.id, _LOAD), rest]
             finished = new(ast.If, first, call("done", first), [new(ast.Break, first)], [])
-            block = [*looking_up(), taking(again, [], True), finished]
-            inside = first.body[0]  # to which the loop jumps back, and of which tools see the line
+            block = [taking(again_asked(*start), [], True), finished]
+        elif again:
+            block = [new(ast.Expr, first, again_asked())]
+        if block:
+            block = [*looking_up(), *block]
             first.body = [new(ast.If, inside, part("asks_again", inside), block, []), *first.body]
         if plainly is not None:
             watch(first, plainly)
         first.orelse = [leaving(first), *orelse]
-        if orelse and resumable:
+        if orelse and again == "resume":
             is_noted = both(None, part("notes", None), call("noted", None))
             left = [new(ast.If, None, is_noted, copied_block(orelse), [])]
         _put_before((ast.Return, ast.Break), leaving, first.body)
@@ -255,10 +276,17 @@ def with_site(
     asking = [asks, *asked("enter")]
     if isinstance(first, ast.While) and is_pure(first.test) and not isinstance(first.test, ast.Constant):
         test, true, false = first.test, *[new(ast.Constant, first, one) for one in (True, False)]
-        entering = new(ast.BoolOp, first, ast.Or(), [both(first, *asking), call("tests.note", first, true)])
-        asking = [asks, new(ast.IfExp, first, test, entering, call("tests.note", first, false))]
-        is_known = both(test, part("tests", test), call("tests.known", test))
-        first.test = new(ast.IfExp, test, is_known, call("tests.take", test), test)
+        entering = new(ast.BoolOp, first, ast.Or(), [both(first, *asking), call("header.note", first, true)])
+        asking = [asks, new(ast.IfExp, first, test, entering, call("header.note", first, false))]
+        is_known = both(test, part("header", test), call("header.known", test))
+        first.test = new(ast.IfExp, test, is_known, call("header.take", test), test)
+    if items is not None:
+        assert isinstance(first, ast.For)
+        is_known = both(items, part("header", items), call("header.known", items))
+        taken = new(ast.IfExp, items, is_known, call("header.take", items), items)
+        first.iter = with_items(first.iter, items, taken)
+        dropped = both(first, part("header", first), call("header.drop", first))
+        asking[0] = new(ast.BoolOp, first, ast.Or(), [asks, dropped])
     return [*before, taking(both(first, *asking), [*body, *left], False)]
 
 

@@ -17,7 +17,7 @@ from dcarray.core import config
 
 from .site import Site
 from .sited_module import SitedModule
-from .verdicts import repeats
+from .verdicts import ran_once, repeats
 
 __all__ = ["Profile", "profile_of"]
 
@@ -49,7 +49,9 @@ class Profile:
     def __init__(self, folder: str, key: str) -> None:
         self._folder, self._key = folder, key
         self._is_new = True
-        self._known = ""  # numbers of sites that were faster, refused, and asked for; parts of the first ones
+        self._known = (
+            ""  # numbers of sites that were faster, refused, asked for and foreseen; parts of the first ones
+        )
 
     def module(self) -> SitedModule | None:
         """Return the module's code with sites from the profile; None if no earlier run has stored it."""
@@ -61,7 +63,7 @@ class Profile:
         if data is None:
             return None
         self._is_new = False
-        self._known = (disk_store.load_data(self._folder, _SITES, self._key) or b"///").decode()
+        self._known = (disk_store.load_data(self._folder, _SITES, self._key) or b"////").decode()
         return SitedModule.loads(data)
 
     def begin(self, module: SitedModule, sites: Sequence[Site]) -> frozenset[Site]:
@@ -70,7 +72,9 @@ class Profile:
         needs no others.  What this run finds out is stored when it ends."""
         left: set[Site] = set()
         if not self._is_new:
-            kept, refused, asked, parts = [[*map(int, part.split())] for part in self._known.split("/")]
+            kept, refused, asked, foreseen, parts = [
+                [*map(int, part.split())] for part in self._known.split("/")
+            ]
             for number in refused:
                 sites[number].doubtful = True
             for number in kept + asked:
@@ -78,8 +82,11 @@ class Profile:
             for number, part in zip(kept, parts, strict=True):
                 sites[number].kept, sites[number].part = True, part / _WHOLE
                 sites[number].heat()  # to load the others' plans may take longer than they save
+            for number in foreseen:
+                sites[number].foreseen = True
+                sites[number].heat()  # its loop may run once
             if repeats():
-                left = {*sites} - {sites[number] for number in kept + asked}
+                left = {*sites} - {sites[number] for number in kept + asked + foreseen}
         pid = os.getpid()
 
         def end() -> None:
@@ -102,9 +109,10 @@ class Profile:
                 kept.append(number)
             elif site.asked or site.runs:
                 asked.append(number)
+        foreseen = [k for k, site in enumerate(sites) if k not in refused and ran_once(site)]
         parts = [round(_WHOLE * sites[number].part) for number in kept]
-        text = "/".join(" ".join(map(str, part)) for part in (kept, refused, asked, parts))
-        if text in ("///", self._known) and not (self._is_new and len(self._key) > _LEAST_CHARACTERS):
+        text = "/".join(" ".join(map(str, part)) for part in (kept, refused, asked, foreseen, parts))
+        if text in ("////", self._known) and not (self._is_new and len(self._key) > _LEAST_CHARACTERS):
             return
         from dcarray.plans import disk_store
 

@@ -7,15 +7,17 @@ from collections.abc import Callable, Sequence, Set
 from typing import NamedTuple
 
 from ..entry.members import member_paths
-from ..entry.names import ENDED
+from ..entry.names import ENDED, ITEMS
 from ..syntax.appends import appending_calls, every_growing_call, growing_names, list_of
 from ..syntax.eligibility import (
     eligible_test,
     is_eligible,
     is_eligible_statement,
+    items_apart,
     may_resume,
     parts_of,
     runs_of,
+    with_items,
 )
 from ..syntax.exits import blocks_of, copied_block
 from ..syntax.liveness import Liveness, LoopNode
@@ -133,10 +135,12 @@ class _Adder:
     ) -> None:  # fmt: skip
         self._scope, self._text, self._places, self._without = scope, text, places, without
         self._returns: dict[int, list[ast.Return]] = {}  # of loops, by the number of the site
-        self._changing: set[int] = set()  # the sites of loops that may change lists
+        self._reads: dict[int, str] = {}  # the results of `_read_again`, by the number of the site
+        self._items: dict[int, ast.expr] = {}  # see `items_apart`, by the number of the site
         self._liveness = Liveness(body, scope.parameters, scope.always)
         self._unsure = (scope.bound | scope.shared).union(*[facts(stmt).gone for stmt in body])
         self._guarded = False  # by ``try`` or ``with``
+        self._is_inside = False  # of a loop
 
     def block(self, body: list[ast.stmt], outer: int, counters: Names) -> None:
         """Add the sites of a block, and of the blocks nested in it."""
@@ -156,11 +160,13 @@ class _Adder:
                 inside = self._reduction([stmt], outer, counters)
             if inside == outer and (test := eligible_test(stmt, self._scope.known)) is not None:
                 inside = self._reduction([test], outer, counters, stmt)
-            guarded, self._guarded = self._guarded, self._guarded or isinstance(stmt, _GUARDING)
+            before = self._guarded, self._is_inside
+            self._guarded |= isinstance(stmt, _GUARDING)
+            self._is_inside |= isinstance(stmt, ast.For | ast.While | ast.AsyncFor)
             for inner in blocks_of(stmt):  # before the code around them changes
                 self.block(inner, outer if test else inside, counted)
-            self._guarded = guarded
-            asked = [place.resumable or not place.source.is_loop for place in self._places[first:]]
+            self._guarded, self._is_inside = before
+            asked = [bool(place.again) or not place.source.is_loop for place in self._places[first:]]
             if plainly is not None and any(asked):
                 self._watch(first)
             else:
@@ -176,35 +182,46 @@ class _Adder:
 
     def _loop(self, loop: LoopNode, outer: int, counters: Names) -> int:
         """Add the site of a loop; return its number, or ``outer`` (the site around it) if it has none."""
-        plain = without_else(loop)
+        items = items_apart(loop, self._scope.known, ITEMS)
+        own = loop if items is None else self._with_name(loop, items)
+        plain = without_else(own)
         appending = [call for calls in appending_calls(plain).values() for call in calls]
         appending += every_growing_call([plain])
         if not is_eligible(plain) or not self._scope.known.all_known(plain, without=appending):
             return outer
         returns = lowered_loop(plain, ENDED, of_site=True)[1] if has_exits(plain) else []
-        source = self._source([loop], counters, returns, True)
+        source = self._source([own], counters, returns, True, items=items)
         if source is None:
             return outer
-        resumable, grows = self._resumed(loop) if may_resume(plain) else (False, False)
-        site = self._site(source, outer, resumable)
-        if grows:
-            self._changing.add(site)
-        self._returns[site] = returns
+        read = self._read_again(loop) if may_resume(plain) else ""
+        again = "resume" if read else "" if self._is_inside or items else "foresee"
+        site = self._site(source, outer, again)
+        self._returns[site], self._reads[site] = returns, read
+        if items is not None:
+            self._items[site] = items
         return site
 
-    def _resumed(self, loop: LoopNode) -> tuple[bool, bool]:
-        """Whether neither a loop nor functions that it calls may assign names or attributes that are the ends
-        of its range; and whether they may change lists, of one of which an end may be the length."""
+    def _with_name(self, loop: LoopNode, items: ast.expr) -> ast.For:
+        """Return a copy of a loop that goes through `ITEMS` in place of ``items``."""
+        assert isinstance(loop, ast.For)
+        name = ast.copy_location(ast.Name(ITEMS, ast.Load()), items)
+        copy = ast.For(loop.target, with_items(loop.iter, items, name), loop.body, loop.orelse)
+        self._liveness.add_copy(ast.copy_location(copy, loop), loop)
+        return copy
+
+    def _read_again(self, loop: LoopNode) -> str:
+        """Return the name of the site's method that says whether the ends of a loop's range may be read
+        again; empty if the loop, or functions that it calls, may assign names or attributes in them."""
         if not isinstance(loop, ast.For):
-            return True, False
-        scope, ends = self._scope, loads(loop.iter)
-        attributes = {node.attr for node in walk(loop.iter) if isinstance(node, ast.Attribute)}
-        has_length = "len" in ends
-        changed = scope.known.changes(*loop.body) if attributes or has_length else NONE
-        may_change = attributes - {"shape", "size"} if changed is None else attributes & changed
+            return "plain"
+        scope, ends, has_length = self._scope, loads(loop.iter), "len" in loads(loop.iter)
+        read = {node.attr for node in walk(loop.iter) if isinstance(node, ast.Attribute)} - {"shape", "size"}
+        changed = scope.known.changes(*loop.body) if read or has_length else NONE
+        may_change = read if changed is None else read & changed
         if may_change or scope.known.may_bind(ends - (scope.variables - scope.shared)):
-            return False, False
-        return True, has_length and (changed is None or not changed.isdisjoint(CHANGES_OF_LISTS))
+            return ""
+        may_grow = has_length and (changed is None or not changed.isdisjoint(CHANGES_OF_LISTS))
+        return "fixed" if may_grow else "plain"
 
     def _reduction(
         self, stmts: Sequence[ast.stmt], outer: int, counters: Names, at: ast.stmt | None = None
@@ -212,7 +229,7 @@ class _Adder:
         """Add the site of a statement with comprehensions, as of a loop; return its number as `_loop`
         does."""
         source = self._source(stmts, counters, is_loop=True, at=at)
-        return outer if source is None else self._site(source, outer, False)
+        return outer if source is None else self._site(source, outer)
 
     def _run(self, body: list[ast.stmt], run: list[ast.stmt], outer: int, counters: Names) -> None:
         source, parts = self._source(run, counters), parts_of(run, self._scope.known)
@@ -220,7 +237,7 @@ class _Adder:
             for part in parts:
                 self._run(body, part, outer, counters)
             return
-        site = self._site(source, outer, False)
+        site = self._site(source, outer)
         inside = [*run]
         for part in parts:  # which may have plans where the whole has none
             self._run(inside, part, site, counters)
@@ -234,24 +251,24 @@ class _Adder:
             if place.watch < 0:
                 self._places[k] = place._replace(watch=first)
 
-    def _site(self, source: SiteSource, outer: int, resumable: bool) -> int:
-        self._places.append(SitePlace(source, outer, resumable))
+    def _site(self, source: SiteSource, outer: int, again: str = "") -> int:
+        self._places.append(SitePlace(source, outer, again))
         return len(self._places) - 1
 
     def _asking(
         self, stmts: Sequence[ast.stmt], number: int, tested: ast.If | ast.Assert | None = None,
         plainly: PlainBody | None = None,
     ) -> list[ast.stmt]:  # fmt: skip
-        source, _, resumable, _ = self._places[number]
+        source, _, again, _ = self._places[number]
         returns = self._returns.get(number, ())
         unsure = [name for name in source.needed if name in self._unsure]
         site, guarded = constant(number), self._guarded
-        read = "fixed" if number in self._changing else "plain"
-        return with_site(stmts, site, source, resumable, returns, tested, plainly, unsure, guarded, read)
+        items, read = self._items.get(number), self._reads.get(number, "")
+        return with_site(stmts, site, source, again, returns, tested, plainly, unsure, guarded, read, items)
 
     def _source(
         self, stmts: Sequence[ast.stmt], counters: Names, returns: Sequence[ast.Return] = (),
-        is_loop: bool = False, at: ast.stmt | None = None,
+        is_loop: bool = False, at: ast.stmt | None = None, items: ast.expr | None = None,
     ) -> SiteSource | None:  # fmt: skip
         """Return the source of statements that may have a site, or of the condition of the statement ``at``;
         None if they use a name that compiled code cannot."""
@@ -268,6 +285,8 @@ class _Adder:
         if not stores(*stmts) <= scope.own or not all(map(is_faithful, stmts)):
             return None
         text = "return " * (at is not None) + self._text.of(stmts)
+        if items is not None:
+            text = _with_name(text, items, first.col_offset)
         if is_noted:
             read = loads(*returns)
             live |= (read & stores(*stmts)) | {ENDED, *filter(is_kept, read)}
@@ -284,8 +303,8 @@ class _Adder:
             self._text.file,
             first.lineno,
             last.end_lineno or last.lineno,
-            tuple(sorted(needed)),
-            tuple(sorted(loads(*stmts) - scope.variables - caught_names(*stmts))),
+            (*[ITEMS] * (items is not None), *sorted(needed)),
+            tuple(sorted(loads(*stmts) - scope.variables - caught_names(*stmts) - {ITEMS})),
             tuple(sorted(live)),
             counters & needed,
             is_loop,
@@ -297,6 +316,14 @@ class _Adder:
             scope.sees_identity,
         )
         return None if source in self._without else source
+
+
+def _with_name(text: str, items: ast.expr, indent: int) -> str:
+    """Return a loop's source with `ITEMS` in place of ``items``, which are in its first line."""
+    head, *others = text.encode().split(b"\n")
+    assert items.end_col_offset is not None
+    begin, end = items.col_offset - indent, items.end_col_offset - indent
+    return b"\n".join([head[:begin] + ITEMS.encode() + head[end:], *others]).decode()
 
 
 def _has_loop(body: Sequence[ast.stmt]) -> bool:

@@ -20,6 +20,7 @@ from dcarray.core.native import BUILT
 from dcarray.core.processes import LOCK
 from dcarray.lowering.program.native_launches import NativeLaunches, native_launches
 from dcarray.lowering.runtime.array_memory import MAPPED
+from dcarray.tiering import admission
 
 from ..entry.bound_names import EVERYWHERE, INSIDE
 from ..entry.entry_values import Result
@@ -144,7 +145,8 @@ class ShortRuns:
         (entry, short), self._trial = self._trial, None
         runs, seconds = self._settle(short, entry.plan)
         whole = self._whole[1:]  # without what led to the trial
-        return (entry, max(seconds / runs, sum(whole) / max(len(whole), 1))) if runs else None
+        took = max(seconds / max(runs, 1), sum(whole) / max(len(whole), 1)) + admission.CALL
+        return (entry, took) if runs else None
 
     def _settle(self, short: Any, plan: LoopPlan | None) -> tuple[int, float]:
         """Add the short runs since the last call to the counts; return their number and their seconds."""

@@ -15,6 +15,7 @@ from contextlib import suppress
 from functools import partial
 from sys import _getframe
 from threading import get_ident
+from time import perf_counter
 from types import MethodType, SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ from dcarray.lowering.runtime.forks import HELD, held_in_forks
 from dcarray.tiering.admission import FADING, GIVEN_PLANNING, GIVEN_RUNS, GIVEN_SECONDS
 
 from .asking import asking_for, has_numpy
-from .conditions import Conditions, are_plainly_read
+from .headers import Headers, are_plainly_read
 from .outcome import Outcome
 from .watch import Watch
 
@@ -45,12 +46,12 @@ class SiteSource:
     line, last : int
         Its place in the program.
     needed, others : tuple of str
-        The variables that the statements read before they bind them, and other global names that they read.
+        The variables that the statements read before they bind them, after `ITEMS` if the program computes
+        what a loop goes through; and other global names that they read.
     live : tuple of str
         The variables that the statements bind and that may be read afterwards.
     counters : frozenset of str
-        The variables among ``needed`` that are loop variables of loops around the site: ints that change from
-        run to run.
+        Those of ``needed`` that are variables of loops around the site: ints that change from run to run.
     is_loop : bool
     returns : bool
         Whether the last statement is a ``return``.
@@ -91,15 +92,16 @@ class SitePlace(NamedTuple):
     source : SiteSource
     outer : int
         The number of the site around it; -1: none.
-    resumable : bool
-        Whether it is a loop's site that is asked in each iteration, too.
+    again : str
+        The step for which a loop's site is asked in each iteration, too: ``resume`` (compiled code may do the
+        remaining ones), ``foresee`` (it may do the loop's next run), or empty.
     watch : int
         The number of the innermost loop that it is at or in; -1: none.
     """
 
     source: SiteSource
     outer: int
-    resumable: bool
+    again: str
     watch: int = -1
 
 
@@ -112,8 +114,8 @@ def constant(number: int) -> str:
 def sites_at(places: Sequence[SitePlace], names: dict[str, Any]) -> list[Site]:
     """Return new sites for these places, in code with the global names ``names``."""
     sites: list[Site] = []
-    for source, outer, resumable, _ in places:
-        sites.append(Site(source, names, None if outer < 0 else sites[outer], resumable))
+    for source, outer, again, _ in places:
+        sites.append(Site(source, names, None if outer < 0 else sites[outer], again))
     return sites
 
 
@@ -137,8 +139,8 @@ class Site:
         The global names of its code.
     outer : Site or None
         The site whose statements contain it; None: there is no such site.
-    resumable : bool
-        Whether it is a loop's site that is asked in each iteration, too.
+    again : str
+        See `SitePlace`.
 
     Attributes
     ----------
@@ -157,8 +159,9 @@ class Site:
         The time of compiled code in terms of Python's, once both have been measured.
     asked : bool
         Whether this run of the program has asked for a plan.
-    doubtful : bool
-        Whether there was no plan for some values, or an earlier run of the program left the site to Python.
+    foreseen, doubtful : bool
+        Whether a plan was asked for in the middle of a loop, for its next run; whether there was none for
+        some values, or an earlier run of the program left the site to Python.
     refused : str
         The reason why its statements are left to Python for good; empty if they are not.
     seconds : float
@@ -175,36 +178,33 @@ class Site:
     notes : set of int
         The threads that `note` was called in, until `noted` is.
     resume : callable
-        The function that the program calls in each iteration, with its loop variable and range first.
+        The function that the program calls in each iteration: `asking` for the step `again`.
     enter : callable
         The function that the program calls before the statements: `asking`, or a short run for values like
         those of the last run (`dcarray.jit.loops.sites.short_runs`).
     """
 
     __slots__ = (
-        "_done", "_held", "_seen", "_server", "_short", "asked", "asks", "asks_again", "compiled",
-        "doubtful", "due", "enter", "inner", "kept", "known", "names", "notes", "outer", "part", "planned",
-        "recent", "refused", "resumable", "resume", "runs", "seconds", "source", "tests", "watches",
+        "_done", "_held", "_seen", "_server", "_short", "again", "asked", "asks", "asks_again", "compiled",
+        "doubtful", "due", "enter", "foreseen", "header", "inner", "kept", "known", "names", "notes", "outer",
+        "part", "planned", "recent", "refused", "resume", "runs", "seconds", "source", "watches",
     )  # fmt: skip
 
     Unbound = NameError  # the program may have another thing of this name
     plain, fixed = staticmethod(are_plainly_read), staticmethod(partial(are_plainly_read, but=(list,)))
 
-    def __init__(
-        self, source: SiteSource, names: dict[str, Any], outer: Site | None, resumable: bool
-    ) -> None:
-        self.source, self.names, self.outer, self.resumable = source, names, outer, resumable
+    def __init__(self, source: SiteSource, names: dict[str, Any], outer: Site | None, again: str) -> None:
+        self.source, self.names, self.outer, self.again = source, names, outer, again
         self.watches: tuple[Watch, ...] = ()
         self.asks: object = False
         self.asks_again: object = False
-        self.known = self.kept = self.asked = self.doubtful = False
+        self.known = self.kept = self.asked = self.doubtful = self.foreseen = False
         self.inner: list[Site] = []
         self.notes: set[int] = set()
-        self.tests = Conditions()
+        self.header = Headers()
         self._held: dict[int, Any] = {}
-        self.refused = ""
         self.seconds = self.recent = self.compiled = self.planned = self.due = self._seen = 0.0
-        self.runs, self.part = 0, 1.0
+        self.refused, self.runs, self.part = "", 0, 1.0
         self._server: Any = None
         self._done: set[int] = set()  # threads in which `resume` has done all iterations
         self.enter: Callable[..., tuple[Any, ...]] = self.ask
@@ -215,7 +215,7 @@ class Site:
 
     def __reduce__(self) -> Any:
         """Pickle as a disabled site, so that in another process its statements run in Python."""
-        return SimpleNamespace, (), {"asks": False, "asks_again": False, "notes": (), "tests": ()}
+        return SimpleNamespace, (), {"asks": False, "asks_again": False, "notes": (), "header": ()}
 
     @property
     def enabled(self) -> bool:
@@ -236,7 +236,7 @@ class Site:
     def resuming(self, value: bool) -> None:
         self.asks_again = unseen() if value and not self.refused and has_numpy() else False
         if self.asks_again is not False:
-            self.resume = self.asking("resume")
+            self.resume = self.asking(self.again)
         self._changed()
 
     def _changed(self) -> None:
@@ -263,12 +263,12 @@ class Site:
         return self._guarded("enter", (values,))
 
     def asking(self, step: str) -> Callable[..., tuple[Any, ...]]:
-        """Return what the program calls to ``enter`` or to ``resume``: it may have finalizers."""
+        """Return what the program calls for a step that takes its values: it may have finalizers."""
         return MethodType(asking_for(step, len(self.source.needed)), self)
 
     def leave(self) -> None:
         """Note that the statements have run in Python, after `ask` returned an empty tuple."""
-        self._guarded("leave", ())
+        self._guarded("leave", (perf_counter(),))
 
     def done(self) -> bool:
         """Return whether the last `resume` in this thread ran all remaining iterations; then False again."""
@@ -387,7 +387,7 @@ class Site:
     def heat(self) -> None:
         """Activate the site: it asks for a plan when the program reaches it next."""
         self.enabled = True
-        self.resuming = self.resumable
+        self.resuming = bool(self.again)
 
     def prefer(self, run: Any) -> None:
         """Have the program call a short run, then those for the kinds of values that came before, and `ask`

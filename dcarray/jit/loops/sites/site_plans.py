@@ -269,7 +269,7 @@ class SitePlans:
             self.entries.pop(entry.key, None)
             note(shown(reason), kind=kind, where=(self.source.file, self.source.line))
         else:
-            self.site.resumable = self.site.resuming = False  # the rest of a loop is no better
+            self.site.again, self.site.resuming = "", False  # the rest of a loop is no better
             self._report(entry, reason, self.source.line, kind)
 
     def refuse_entry(self, entry: Entry, reason: str, line: int) -> None:
@@ -283,7 +283,7 @@ class SitePlans:
 
     def _doubt(self, resumed: bool) -> None:
         if resumed:
-            self.site.resumable = self.site.resuming = False
+            self.site.again, self.site.resuming = "", False
         else:
             self.site.doubtful = True
             self._heat_outer()

@@ -48,6 +48,7 @@ class SiteServer:
         self._shared: set[int] = set()  # threads in which compiled code has done part of the iterations
         self._pace = admission.Pace()
         self._spent = 0.0  # seconds of questions in vain
+        self._is_inside = False  # of a loop, since the last run began
         self._row: tuple[Version, Entry, admission.InARow] | None = None  # Python's runs that are measured
         self._resting, self._unnamed = 0, ""  # runs in which the reason stands for which parts are no names
         self._plain = Version(site, None, self._give_up)
@@ -97,7 +98,7 @@ class SiteServer:
     # ---- from the program -------------------------------------------------------------------------------
     def enter(self, outcome: Outcome, values: tuple[Any, ...]) -> None:
         """Do what `Site.ask` does."""
-        begun = perf_counter()
+        begun, self._is_inside = perf_counter(), False
         version, entry = self._serve(outcome, values, None)
         results = outcome.results
         if version and results and entry and not entry.gain.judged and not version.short.in_trial:
@@ -137,11 +138,11 @@ class SiteServer:
             pass
         return ()
 
-    def _leave_in_a_row(self, entry: Entry, row: admission.InARow) -> None:
-        seconds = row.end()
+    def _leave_in_a_row(self, now: float, entry: Entry, row: admission.InARow) -> None:
+        seconds = row.end(now)
         if seconds:
             self._row, self.site.enter = None, self.site.asking("enter")
-            self.site.resuming = self.site.resumable
+            self.site.resuming = self.site.again == "resume"
             entry.gain.python(seconds, True)
 
     def resume(self, outcome: Outcome, start: Any, items: range | None, values: tuple[Any, ...]) -> None:
@@ -175,29 +176,44 @@ class SiteServer:
                 else:
                     version.plans.request(entry)
             elif entry is not None and entry.state is PlanState.READY and not entry.failures:
-                self.site.resuming = self.site.resumable  # it has just come
+                self.site.resuming = bool(self.site.again)  # it has just come
         if not results:
             self._note_vain(version, entry, perf_counter() - begun)
 
-    def leave(self, _: Outcome) -> None:
-        """Do what `Site.leave` does."""
+    def foresee(self, outcome: Outcome, values: tuple[Any, ...]) -> None:
+        """Request the plan of a loop that runs for long and that compiled code cannot go on with: only the
+        interpreter knows where in its items it is.  The plan is for the next run, perhaps of the program."""
+        site = self.site
+        site.resuming = False
+        if not (
+            self._is_inside and ranks_may_differ()
+        ):  # it may be one of many runs, the next of which asks by itself
+            self._is_inside, site.due = True, site.seconds + admission.LONG_LOOP
+            return
+        version, entry = self._serve(outcome, values, False)
+        if version and entry and entry.state is PlanState.UNASKED:
+            site.foreseen = True
+            version.plans.request(entry)
+
+    def leave(self, _: Outcome, now: float) -> None:
+        """Do what `Site.leave` does, at the time ``now``."""
         thread = get_ident()
         running = self._running.pop(thread, None)
         shared = thread in self._shared
         self._shared.discard(thread)
         if running is None:
             if self._row is not None:
-                self._leave_in_a_row(*self._row[1:])
+                self._leave_in_a_row(now, *self._row[1:])
             return
         start, version, entry = running
-        took = perf_counter() - start
+        took = now - start
         if version is None or entry is None:
             return
         if self._row is None and not shared:
             entry.gain.python(took)
             entry.ended(took)
         if entry.plan is not None and self._row is None:
-            self.site.resuming = self.site.enabled and self.site.resumable
+            self.site.resuming = self.site.enabled and self.site.again == "resume"
         if entry.state is PlanState.UNASKED and (shared or entry.gain.may_pay()):
             version.plans.request(entry)
         elif entry.state is PlanState.UNASKED and entry.gain.cannot_pay():

@@ -14,11 +14,12 @@ from time import process_time
 from typing import TYPE_CHECKING
 
 from dcarray.core import config
+from dcarray.tiering import admission
 
 if TYPE_CHECKING:
     from .site import Site
 
-__all__ = ["OF_PROGRAM", "Verdict", "need_plans", "repeats"]
+__all__ = ["OF_PROGRAM", "Verdict", "need_plans", "ran_once", "repeats"]
 
 _KIND = "verdict"
 _START = 0.06  # seconds of the processor's time that sites and the code that serves them take
@@ -100,6 +101,14 @@ def repeats() -> bool:
     return any(verdict._runs % _AGAIN for verdict in OF_PROGRAM)
 
 
+def ran_once(site: Site) -> bool:
+    """Whether a site's loop ran for long, or its plan was asked for meanwhile, and it did not begin again."""
+    long = site.enabled and site.outer is None and site.seconds >= admission.HOT + admission.LONG_LOOP
+    return not (site.runs or site.refused) and (
+        site.foreseen or (site.source.is_loop and long and not site.asked)
+    )
+
+
 def _gain(guesses: bool) -> float:
     """Return the seconds by which a run is shorter if compiled code runs from the beginning, by the times of
     this one, with guesses or without: of sites inside of each other, those of the outer one or of the inner
@@ -110,7 +119,9 @@ def _gain(guesses: bool) -> float:
 
     def gain(site: Site) -> float:
         own = _of_site(site) or (
-            _GUESSES[site.source.is_loop] * site.seconds if guesses and site.waits else 0.0
+            _GUESSES[site.source.is_loop] * site.seconds
+            if (guesses and site.waits) or ran_once(site)
+            else 0.0
         )
         return max(own, sum(map(gain, site.inner)))
 

@@ -23,7 +23,7 @@ from ..entry.lists import ListElements
 from ..entry.members import Check, still_hold, watched_members
 from ..entry.texts import Texts
 from ..syntax.path_names import shown
-from .conditions import is_plain
+from .headers import is_plain
 from .keys import MISSING, Entry, is_wrapped, watched_exceptions
 from .list_conversion import ListConversion
 from .outcome import Outcome
@@ -95,8 +95,9 @@ class Version:
             It takes the results.
         values, given, owners
             The site's values, and the two results of `read` for them.
-        start : int or None
-            The loop variable at which a loop is resumed; None: the statements run from their beginning.
+        start : int, False or None
+            The loop variable at which a loop is resumed; None: the statements run from their beginning;
+            False: the entry is looked for, and nothing runs.
         """
         if self.is_refused:
             return None
@@ -186,9 +187,9 @@ class Version:
                 values = processors.ordinary
                 outcome.steps.insert(0, processors.back)
         entry = self.plans.find(values, start, options)
-        plan = None if entry is None else self.plans.plan_of(entry, options)
-        if entry is None:
-            return None
+        if entry is None or start is False:
+            return entry
+        plan = self.plans.plan_of(entry, options)
         outcome.is_brief = entry.is_brief(values, start)
         if plan is None or not self._may_run(outcome, plan):
             return entry

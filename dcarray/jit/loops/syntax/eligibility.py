@@ -192,6 +192,30 @@ def is_eligible(loop: LoopNode) -> bool:
     return not kinds or (kinds <= _TAKEN and _are_taken(walk(loop), False))
 
 
+def items_apart(loop: LoopNode, known: KnownCalls, name: str) -> ast.expr | None:
+    """Return the part of a loop's iterable that the program is to compute before it asks the loop's site,
+    since compiled code cannot; None if there is none, or the loop uses the ``name`` that it would have."""
+    if isinstance(loop, ast.While) or _is_iterable(loop.iter):
+        return None
+    items = loop.iter
+    while isinstance(items, ast.Call) and isinstance(items.func, ast.Name) and items.args:
+        if items.func.id not in ("enumerate", "reversed") or items.keywords:
+            break
+        items = items.args[0]
+    one_line = items.lineno == items.end_lineno == loop.lineno
+    may_move = facts(items).kinds.isdisjoint(_EXCLUDED | {ast.NamedExpr}) and name not in loads(loop)
+    return items if one_line and may_move and known.makes_items(items) else None
+
+
+def with_items(iterable: ast.expr, items: ast.expr, others: ast.expr) -> ast.expr:
+    """Return a loop's iterable with ``others`` in place of the result of `items_apart`."""
+    if iterable is items:
+        return others
+    assert isinstance(iterable, ast.Call)
+    args = [with_items(iterable.args[0], items, others), *iterable.args[1:]]
+    return ast.copy_location(ast.Call(iterable.func, args, []), iterable)
+
+
 def _is_iterable(items: ast.expr) -> bool:
     """Whether an iterable of a ``for`` loop is supported; a compiled loop does not evaluate it."""
     if not isinstance(items, ast.Call):

@@ -33,6 +33,10 @@ class Liveness:
         _LiveNames(self._after, always).block(body, NONE)
         _BoundNames(self._before).block(body, parameters)
 
+    def add_copy(self, copy: ast.stmt, stmt: ast.stmt) -> None:
+        """Have a statement that is not in the body stand for one that is."""
+        self._after[copy], self._before[copy] = self.live([stmt]), self.bound(stmt)
+
     def live(self, stmts: Sequence[ast.stmt]) -> Names:
         """Return the names that consecutive statements bind and that may be read after them."""
         bound = stores(*stmts)

@@ -96,6 +96,8 @@ _BY_MODULE = {
     "functools": frozenset({"reduce"}),
 }  # fmt: skip
 _OF_VALUES = METHODS | DRAWS | RANDOM
+_MAKERS = frozenset(("argsort", "choice", "flatten", "nonzero", "permutation", "permuted", "ravel", "tolist"))
+_ITERATORS = frozenset(("load", "memmap", "ndenumerate", "ndindex", "nditer"))
 CHANGES_OF_LISTS = frozenset(("append", "clear", "extend", "insert", "pop", "remove"))
 
 
@@ -186,6 +188,23 @@ class KnownCalls:
         methods.add(callee.attr)
         known = callee.attr in _OF_VALUES or callee.attr in CHANGES_OF_LISTS
         return self._methods.get(callee.attr, [] if known else None)
+
+    def makes_items(self, expression: ast.expr) -> bool:
+        """Whether an expression makes an array or a list by calls that are not compiled, or a part of one."""
+        match expression:
+            case ast.Subscript(value) | ast.Attribute(value, "T"):
+                return self.makes_items(value)
+            case ast.Call(ast.Name("sorted" | "list" as name)):
+                return name not in self._functions
+            case ast.Call(ast.Attribute(owner, name)):
+                root = owner
+                while isinstance(root, ast.Attribute):
+                    root = root.value
+                module = self._modules.get(root.id) if isinstance(root, ast.Name) else None
+                if module is not None:
+                    return module.partition(".")[0] == "numpy" and name not in _ITERATORS
+                return name in _MAKERS or (name in METHODS and self.makes_items(owner))
+        return False
 
     def is_numpys(self, node: ast.Attribute) -> bool:
         """Whether an attribute is one of the module numpy, such as ``np.sin``."""

@@ -1,4 +1,4 @@
-"""Conditions of ``while`` and ends of ranges: a loop computes them once, though its site needs them, too."""
+"""What headers of loops compute: conditions of ``while``, items of ``for``, ends of ranges."""
 
 from __future__ import annotations
 
@@ -11,26 +11,41 @@ from dcarray.core.faults import is_fault
 
 from ..syntax.path_names import Step
 
-__all__ = ["Conditions", "are_plainly_read", "is_plain"]
+__all__ = ["Headers", "are_plainly_read", "is_plain"]
 
 _PLAIN = [*map(type, (0, 0.0, 0j, True, "", b"", [], (), {}, {0}, range(0), int, None, len, sys))]
 
 
-class Conditions(dict[int, bool]):
-    """The values that a loop's condition had as its site was asked, by thread, until the loop takes them: it
-    does not evaluate the condition again, since the program's objects may note that."""
+class Headers(dict[int, Any]):
+    """The values that a loop's header has computed as its site was asked, by thread, until the loop takes
+    them: it does not compute its condition or items again, since the program's objects may note that."""
 
     def note(self, value: bool) -> tuple[()]:
         """Keep the condition's value until this thread's loop takes it; return no value for the site."""
         self[get_ident()] = value
         return ()
 
+    def hold(self, items: Any) -> Any:
+        """Keep and return what the loop is to go through, unless compiled code does."""
+        self[get_ident()] = items
+        return items
+
+    def release(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return what the site returned; the items are kept if that is nothing."""
+        if results:
+            self.drop()
+        return results
+
+    def drop(self) -> None:
+        """Forget what this thread's loop has not taken, since an exception came in between."""
+        self.pop(get_ident(), None)
+
     def known(self) -> bool:
-        """Return whether this thread's loop need not evaluate its condition now."""
+        """Return whether this thread's loop need not compute its condition or items now."""
         return get_ident() in self
 
-    def take(self) -> bool:
-        """Return the condition's value, once."""
+    def take(self) -> Any:
+        """Return the condition's value or the items, once."""
         return self.pop(get_ident())
 
 

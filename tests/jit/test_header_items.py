@@ -1,0 +1,111 @@
+"""Loops over what NumPy, ``sorted`` and the like make: the program computes it, once, and compiled code goes
+through it."""
+
+import traceback
+from typing import Any
+
+import numpy as np
+import pytest
+from written import written
+
+import dcarray as dc
+from dcarray.jit.loops.sites.site_server import SiteServer
+
+pytestmark = pytest.mark.eager(eager_below=0)
+
+HEADS = {
+    "for i in np.argsort(x)[::-1]": True, "for i in sorted([3, 1, 2])": True,
+    "for i, v in enumerate(np.sort(x))": True, "for i in reversed(sorted(range(4)))": True,
+    "for i in np.flatnonzero(x > 1).tolist()": True, "for i in np.random.default_rng(3).permutation(5)": True,
+    "for i, j in np.argwhere(np.outer(x, x) > 1)": None, "for (i, v) in sorted(zip([2, 0], [1, 5]))": True,
+    "for i in np.ndindex(3)": None, "for i in told(sorted)([2, 1])": False,
+    "for i in sorted(k for k in range(3))": False, "for i in sorted([2, 1], key=lambda k: k)": False,
+}  # fmt: skip
+TEXT = """
+import numpy as np
+def told(one):
+    return one
+def f(x, stop):
+    total, last = 0.0, -1
+    {}:
+        if x[i] > stop:
+            break
+        total += x[i] * 2.0
+        last = i
+    else:
+        total += 1000.0
+    return total, last
+"""
+
+
+def same(text: str, *args: Any, runs: int = 4) -> None:
+    functions = written(text), dc.accelerate(written(text))
+    for k in range(runs):
+        results = []
+        for f in functions:
+            try:
+                results.append(repr(f(*args) if args else f([0.5, 1.5, 2.5] if k != 2 else [0.5])))
+            except Exception as error:
+                frames = traceback.extract_tb(error.__traceback__)
+                results.append((repr(error), [one.lineno for one in frames if one.name in ("f", "tolist")]))
+        assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("head", [*HEADS])
+@pytest.mark.parametrize("stop", [99.0, 2.5])
+def test_results_are_pythons(head: str, stop: float) -> None:
+    same(TEXT.format(head), np.array([3.0, 1.0, 2.0, 0.5, 4.0]), stop)
+    compiled = not [one for one in dc.report().fallbacks if one.kind == "loop"] and dc.report().loops > 0
+    assert HEADS[head] in (None, compiled)
+
+
+COUNTED = """
+class Rows(list):
+    def tolist(self):
+        self.calls = getattr(self, "calls", 0) + 1
+        {}
+        return [*self]
+rows = Rows([2, 0, 1, 1])
+def f(x):
+    t = 0.0
+    for i in rows.tolist():
+        t += x[i] {}
+    return t, rows, rows.calls
+"""
+MORE = ["pass", "if self.calls == 2: raise KeyError(4)", "self.append(1)"]
+BODY = ["", "* rows[i]", "; rows.append(0) if len(rows) < 9 else 0", "/ (i - 1)"]
+
+
+@pytest.mark.parametrize("more", MORE)
+@pytest.mark.parametrize("body", BODY)
+def test_items_are_computed_once(more: str, body: str) -> None:
+    same(COUNTED.format(more, body))
+
+
+def test_items_that_a_call_of_the_same_function_computes() -> None:
+    text = """
+def f(n, x):
+    t = 0.0
+    for i in sorted([f(n - 1, x), 0.25 * n] if n else [1.0, 2.0]):
+        t += i * x[0]
+    return t
+"""
+    same(text, 4, [0.5])
+
+
+def test_items_are_dropped_if_an_exception_comes_before_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "def f(xs, y):\n    t = 0.0\n    for x in sorted(xs):\n        t += x * y[0]\n    return t\n"
+    f = dc.accelerate(written(text))
+    y = np.array([2.0])
+    assert f([3.0, 1.0], y) == 8.0
+    with monkeypatch.context() as patch:
+
+        def interrupted(*args: Any) -> None:
+            raise KeyboardInterrupt
+
+        patch.setattr(SiteServer, "enter", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            f([5.0, 7.0], y)
+    with dc.options(jit="off"):
+        assert f([3.0, 1.0], y) == 8.0
+    assert f([1.0, 1.5], y) == 5.0
