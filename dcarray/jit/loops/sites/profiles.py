@@ -49,9 +49,8 @@ class Profile:
     def __init__(self, folder: str, key: str) -> None:
         self._folder, self._key = folder, key
         self._is_new = True
-        self._known = (
-            ""  # numbers of sites that were faster, refused, asked for and foreseen; parts of the first ones
-        )
+        # numbers of sites that were faster, refused, asked for and foreseen; parts of the first ones
+        self._known = ""
 
     def module(self) -> SitedModule | None:
         """Return the module's code with sites from the profile; None if no earlier run has stored it."""
@@ -72,9 +71,8 @@ class Profile:
         needs no others.  What this run finds out is stored when it ends."""
         left: set[Site] = set()
         if not self._is_new:
-            kept, refused, asked, foreseen, parts = [
-                [*map(int, part.split())] for part in self._known.split("/")
-            ]
+            numbers = [[*map(int, part.split())] for part in self._known.split("/")]
+            kept, refused, asked, foreseen, parts = numbers
             for number in refused:
                 sites[number].doubtful = True
             for number in kept + asked:

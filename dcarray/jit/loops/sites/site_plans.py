@@ -313,6 +313,7 @@ class SitePlans:
             note(shown(reason), kind="loop", where=(self.source.file, self.source.line))
             self._heat_inner()
         self._strange += 1
+        self.site.foreseen = False
         if self._strange >= admission.STRANGE and not self.is_ready():
             self._give_up(shown(reason))
 

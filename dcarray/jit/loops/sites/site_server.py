@@ -185,9 +185,7 @@ class SiteServer:
         interpreter knows where in its items it is.  The plan is for the next run, perhaps of the program."""
         site = self.site
         site.resuming = False
-        if not (
-            self._is_inside and ranks_may_differ()
-        ):  # it may be one of many runs, the next of which asks by itself
+        if not (self._is_inside and ranks_may_differ()):  # the next of many runs asks by itself
             self._is_inside, site.due = True, site.seconds + admission.LONG_LOOP
             return
         version, entry = self._serve(outcome, values, False)

@@ -104,9 +104,8 @@ def repeats() -> bool:
 def ran_once(site: Site) -> bool:
     """Whether a site's loop ran for long, or its plan was asked for meanwhile, and it did not begin again."""
     long = site.enabled and site.outer is None and site.seconds >= admission.HOT + admission.LONG_LOOP
-    return not (site.runs or site.refused) and (
-        site.foreseen or (site.source.is_loop and long and not site.asked)
-    )
+    once = site.foreseen or (site.source.is_loop and long and not site.asked)
+    return once and not (site.runs or site.refused)
 
 
 def _gain(guesses: bool) -> float:
@@ -118,11 +117,8 @@ def _gain(guesses: bool) -> float:
     from .sampler import SAMPLER
 
     def gain(site: Site) -> float:
-        own = _of_site(site) or (
-            _GUESSES[site.source.is_loop] * site.seconds
-            if (guesses and site.waits) or ran_once(site)
-            else 0.0
-        )
+        is_guessed = (guesses and site.waits) or ran_once(site)
+        own = _of_site(site) or is_guessed * _GUESSES[site.source.is_loop] * site.seconds
         return max(own, sum(map(gain, site.inner)))
 
     settle()
