@@ -68,7 +68,7 @@ BODIES = {
                 if r > far:
                     far = r
             k += 1
-        return x, far, out, x - k, 2 - far
+        return x, far, out, x - k, 2 - far, a[x % len(a)]
     """,
     "the largest and its place": """
         best, at = -1.0, 0
@@ -131,7 +131,7 @@ STATEMENTS = [
 OF_INTS = [
     "s += c[i]", "s = s + 1", "s = 3", "t = s", "t = t + s", "t = 7 - s", "s -= t", "t += a[i]",
     "t = len(a) - t", "b[i] = s", "s = 2 if t > 1 else s", "t = s + t", "s = i", "s = c[i] - s", "s = s * 2",
-    "t = t + t",
+    "t = t + t", "b[s % len(b)] = t", "t = c[s % len(c)]",
 ]  # fmt: skip
 
 

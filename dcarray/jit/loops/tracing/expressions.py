@@ -17,7 +17,18 @@ from ..entry.lists import is_small
 from ..operations.arithmetic import Operations
 from ..operations.calls import Calls
 from ..operations.texts import Character, Text, contained
-from ..operations.values import Data, Method, NumberList, RaggedList, Row, Stack, Unbound, Value, is_number
+from ..operations.values import (
+    Data,
+    Method,
+    NumberList,
+    RaggedList,
+    Row,
+    Stack,
+    Unbound,
+    Value,
+    as_key,
+    is_number,
+)
 from ..syntax.comprehension_loops import TAKE_ALL, Comprehension
 from ..syntax.syntax_facts import stores
 
@@ -95,7 +106,7 @@ class Expressions(Operations):
                     return self.evaluate(body if decided else orelse, frame)
                 return self.choice(decided, body, orelse, frame)
             case ast.Subscript(owner, key):
-                return self.subscript(self.evaluate(owner, frame), self.evaluate(key, frame))
+                return self.subscript(self.evaluate(owner, frame), as_key(self.evaluate(key, frame)))
             case ast.Slice(lower, upper, step):
                 return slice(*[None if p is None else self.evaluate(p, frame) for p in (lower, upper, step)])
             case ast.Tuple(parts) | ast.List(parts):

@@ -25,6 +25,7 @@ from ..operations.values import (
     Stack,
     Unbound,
     Value,
+    as_key,
     is_array,
     shape_of,
 )
@@ -164,7 +165,9 @@ class Statements(Branches):
                     self.assign_target(part, one, frame)
             case ast.Subscript(owner, key):
                 array = self.evaluate(owner, frame)
-                self.setitem(array, self.evaluate(key, frame), self._checked_if_dead(target, value), spent)
+                self.setitem(
+                    array, as_key(self.evaluate(key, frame)), self._checked_if_dead(target, value), spent
+                )
             case _:
                 raise self.scope.fail("a target that is not understood")
 
@@ -242,7 +245,7 @@ class Statements(Branches):
                 frame.names[target.id] = self._stored(new_value, target.id)
         elif isinstance(target, ast.Subscript):
             array = self.evaluate(target.value, frame)
-            key = self.evaluate(target.slice, frame)
+            key = as_key(self.evaluate(target.slice, frame))
             if is_array(array):
                 key = self.arrays.gathers.with_run_time_ints(array, key)
             placed = is_array(array) and self.arrays.gathers.is_data_dependent(key)
