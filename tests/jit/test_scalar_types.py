@@ -71,12 +71,13 @@ BODIES = {
         return x, far, out, x - k, 2 - far, a[x % len(a)]
     """,
     "the largest and its place": """
-        best, at = -1.0, 0
+        best, last, at, n = None, None, None, 0
         for i in range(len(a)):
-            if a[i] > best:
-                best = a[i]
-                at = i
-        return best, at
+            if best is None or a[i] > best:
+                best, at = a[i], i
+            if last is not None and last > 0.5: n += 1
+            last = a[i] if b[i] > 0.3 else None
+        return best, at, n, last
     """,
     "extrema": """
         high, low = 0.0, 1e300
@@ -126,12 +127,13 @@ def test_loops(name: str) -> None:
 STATEMENTS = [
     "s += a[i]", "s = s * 0.5", "s = 0.0", "t = s", "t = t + s", "s = max(s, b[i])", "t = -abs(t)",
     "s = t - a[i]", "t = a[i] * 2", "b[i] = s", "s = 1.5 if t > b[i] else s", "t = np.sqrt(abs(t))",
-    "t = float(s)",
+    "t = float(s)", "p = s", "p = None", "t = p if p is not None else s", "p = s if p is None else p + t",
 ]  # fmt: skip
 OF_INTS = [
     "s += c[i]", "s = s + 1", "s = 3", "t = s", "t = t + s", "t = 7 - s", "s -= t", "t += a[i]",
     "t = len(a) - t", "b[i] = s", "s = 2 if t > 1 else s", "t = s + t", "s = i", "s = c[i] - s", "s = s * 2",
-    "t = t + t", "b[s % len(b)] = t", "t = c[s % len(c)]",
+    "t = t + t", "b[s % len(b)] = t", "t = c[s % len(c)]", "p = None if s > 4 else i",
+    "t = s if p is None else p",
 ]  # fmt: skip
 
 
@@ -156,11 +158,11 @@ def test_random_loops(seed: int) -> None:
         return lines
 
     body = [
-        "s, t = 0, 1" if has_ints else "s, t = 0.0, 0.25",
+        "s, t, p = 0, 1, None" if has_ints else "s, t, p = 0.0, 0.25, None",
         "c = (a * 10).astype(np.int64) - 5",
         "for i in range(len(a)):",
         *block(2, "    "),
-        "return s, t, s + t, b.tolist()",
+        "return s, t, p, s + t, b.tolist()",
     ]
     f = written("import numpy as np\ndef f(a, b):\n" + textwrap.indent("\n".join(body), "    "))
     g = dc.accelerate(f)

@@ -20,6 +20,8 @@ from .scope import Scope
 from .values import (
     EITHER,
     INT_OR_FLOAT,
+    NONE,
+    PYTHON,
     Data,
     Either,
     PythonOrNumpy,
@@ -30,7 +32,16 @@ from .values import (
     kind_of,
 )
 
-__all__ = ["choice", "either_in", "either_kind", "int_or_float", "int_or_numpy", "of_both", "value_and_type"]
+__all__ = [
+    "choice",
+    "either_in",
+    "either_kind",
+    "int_or_float",
+    "int_or_numpy",
+    "of_both",
+    "present",
+    "value_and_type",
+]
 
 _BOOL = np.dtype(np.bool_)
 
@@ -41,7 +52,7 @@ def either_kind(*values: Value) -> Either | None:
     kinds: set[Any] = set()
     for x in values:
         either = isinstance(x, PythonOrNumpy)
-        if (either and x.is_numpy is None) or not (either or is_number(x)) or is_array(x):
+        if (either and x.is_numpy is None) or not (either or is_number(x) or x is None) or is_array(x):
             return None
         kind = kind_of(x)
         kinds |= {*kind} if isinstance(kind, Either) else {kind}
@@ -53,6 +64,8 @@ def value_and_type(math: Numbers, x: Value, kind: Either) -> tuple[Expr, Expr]:
     if isinstance(x, PythonOrNumpy):
         assert x.is_numpy is not None
         return x.numpy.expr, x.is_numpy.expr
+    if x is None:
+        return const(0, np.dtype(kind.numpy)), const(False, np.bool_)
     if kind_of(x) is int:  # as which `_scalar` takes it
         x = math.as_counter(x) if isinstance(x, Data) else x
         if type(x) is int and abs(x) > MAX_COUNTER:
@@ -76,6 +89,17 @@ def of_both(function: Callable[[Value], Value], x: PythonOrNumpy, scope: Scope) 
     if not same or kind_of(python) is not kind_of(x.python):
         raise scope.fail("a function of a scalar whose type depends on a condition")
     return PythonOrNumpy(python, numpy, x.is_numpy)
+
+
+def present(memory: Memory, x: Value) -> Value:
+    """Return a value; if it may be None, the number that it is: a run in which it is None fails."""
+    if not (isinstance(x, PythonOrNumpy) and x.python is None and x.is_numpy is not None):
+        return x
+    memory.may_raise = True
+    expr = Apply("checked", (x.is_numpy.expr, x.numpy.expr), x.numpy.dtype)
+    number = memory.value(expr, scalar=True, weak=x.numpy.weak, limits=x.numpy.limits)
+    memory.store(number)  # a statement, so that it is not computed where Python would skip it
+    return number
 
 
 def either_in(memory: Memory, windows: Sequence[Window], kind: Either) -> PythonOrNumpy:
@@ -135,6 +159,11 @@ def _limited(
 def _scalar(memory: Memory, value: Expr, is_numpy: Expr, kind: Either) -> PythonOrNumpy:
     if kind == INT_OR_FLOAT:
         return int_or_float(memory, value, is_numpy)
+    if kind.python is NONE:
+        weak = kind.numpy if kind.numpy in PYTHON else None
+        limits = (-MAX_COUNTER, MAX_COUNTER - 1) if weak is int else None
+        number = memory.value(value, scalar=True, weak=weak, limits=limits)
+        return PythonOrNumpy(None, number, memory.value(is_numpy, scalar=True, weak=bool))
     if kind.python is int:
         return int_or_numpy(memory, value, is_numpy)
     return PythonOrNumpy(

@@ -163,9 +163,10 @@ class ItemRange:
 class PythonOrNumpy:
     """A scalar whose type, Python's or NumPy's, depends on the loops and conditions that have run.  The value
     is the same; where the type does not matter NumPy's is used.  ``is_numpy`` is a run-time bool for its
-    type, if known. Or a Python number that is an int, in ``python``, or a float, in ``numpy``."""
+    type, if known. Or a Python number that is an int, in ``python``, or a float, in ``numpy``; or None, in
+    ``python``, or a number, in ``numpy``."""
 
-    python: Data
+    python: Data | None
     numpy: Data
     is_numpy: Data | None = None
 
@@ -178,8 +179,11 @@ class Either(NamedTuple):
 
 
 INT_OR_FLOAT = Either(int, float)
+NONE = type(None)
 EITHER = {Either(float, "d"), Either(int, "d"), Either(int, "l"), INT_OR_FLOAT}
-"""Of which types such a scalar may be: all values of the first that occur are values of the second."""
+EITHER |= {Either(NONE, kind) for kind in (int, float, "l", "d")}
+"""Of which types such a scalar may be: all values of the first that occur are values of the second; None has
+no value."""
 
 
 def as_key(key: Value) -> Value:

@@ -285,8 +285,8 @@ def with_site(
         is_known = both(items, part("header", items), call("header.known", items))
         taken = new(ast.IfExp, items, is_known, call("header.take", items), items)
         first.iter = with_items(first.iter, items, taken)
-        dropped = both(first, part("header", first), call("header.drop", first))
-        asking[0] = new(ast.BoolOp, first, ast.Or(), [asks, dropped])
+        released = new(ast.UnaryOp, first, ast.Not(), call("header.release", first))
+        asking[0] = new(ast.BoolOp, first, ast.Or(), [asks, both(first, part("header", first), released)])
     return [*before, taking(both(first, *asking), [*body, *left], False)]
 
 

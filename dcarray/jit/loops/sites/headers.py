@@ -30,15 +30,12 @@ class Headers(dict[int, Any]):
         self[get_ident()] = items
         return items
 
-    def release(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return what the site returned; the items are kept if that is nothing."""
+    def release(self, results: tuple[Any, ...] = (None,)) -> tuple[Any, ...]:
+        """Return what the site returned; unless that is nothing, forget what the loop has not taken.  Without
+        ``results`` it has not because an exception came in between."""
         if results:
-            self.drop()
+            self.pop(get_ident(), None)
         return results
-
-    def drop(self) -> None:
-        """Forget what this thread's loop has not taken, since an exception came in between."""
-        self.pop(get_ident(), None)
 
     def known(self) -> bool:
         """Return whether this thread's loop need not compute its condition or items now."""

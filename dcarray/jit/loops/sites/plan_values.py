@@ -15,7 +15,12 @@ from ..entry.lists import given, mixed_numbers
 
 __all__ = ["PYTHON_TYPES", "Binding", "PlanMismatch", "binding", "fetcher", "number"]
 
-PYTHON_TYPES = {"bool": bool, "float": float, "int": int}
+PYTHON_TYPES: dict[str, Callable[[Any], Any]] = {
+    "bool": bool,
+    "float": float,
+    "int": int,
+    "NoneType": lambda number: None,
+}
 NDArray = np.ndarray[Any, Any]
 
 

@@ -300,7 +300,7 @@ def _results(plan: LoopPlan) -> tuple[_Part, ...]:
             parts.append((_GIVEN, plan.place[result.name], None, None))
         elif result.kind == "scalar":
             parts.append((_ITEM if result.weak else _SCALAR, plan.at_of[result.name], None, None))
-        elif result.kind == "either" and not result.weak:
+        elif result.kind == "either" and not result.weak and type(PYTHON_TYPES[result.value[0]]) is type:
             python, flag = result.value
             parts.append((_EITHER, plan.at_of[result.name], plan.at_of[flag], PYTHON_TYPES[python]))
         elif result.kind == "array":

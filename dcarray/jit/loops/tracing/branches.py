@@ -127,7 +127,8 @@ class Branches(Expressions):
                 return x
         if isinstance(a, tuple | list) and type(a) is type(b) and len(a) == len(b):
             return type(a)(self._join(x, y, blocks, name) for x, y in zip(a, b, strict=True))
-        if isinstance(a, PythonOrNumpy) or isinstance(b, PythonOrNumpy):
+        of_none = (a is None or b is None) and either_kind(a, b) is not None
+        if of_none or isinstance(a, PythonOrNumpy) or isinstance(b, PythonOrNumpy):
             return self._either(a, b, blocks, name)
         if not (is_number(a) and is_number(b)) or is_array(a) != is_array(b):
             return Unbound(f"{name} depends on a condition")

@@ -16,11 +16,13 @@ from ..entry.entry_values import Function, PublicObject
 from ..entry.lists import is_small
 from ..operations.arithmetic import Operations
 from ..operations.calls import Calls
+from ..operations.either_type import present
 from ..operations.texts import Character, Text, contained
 from ..operations.values import (
     Data,
     Method,
     NumberList,
+    PythonOrNumpy,
     RaggedList,
     Row,
     Stack,
@@ -135,11 +137,11 @@ class Expressions(Operations):
             raise self.scope.fail("a product of matrices in place")
         return _SIGNS[type(sign)]
 
-    def _name(self, name: str, frame: Frame) -> Value:
+    def _name(self, name: str, frame: Frame, may_be_none: bool = False) -> Value:
         value = frame.lookup(name)
         if isinstance(value, Unbound):
             raise self.scope.fail(value.reason)
-        return value
+        return value if may_be_none else present(self.memory, value)
 
     def condition(self, node: ast.expr, frame: Frame) -> bool | Data:
         """Return the truth of an expression, as a Python bool if it is known."""
@@ -158,15 +160,20 @@ class Expressions(Operations):
         return replace(truth, weak=None)
 
     def _comparison(self, node: ast.Compare, frame: Frame, loose: bool = False) -> Value:
-        left = self.evaluate(node.left, frame)
+        if isinstance(node.left, ast.Name) and isinstance(node.ops[0], ast.Is | ast.IsNot):
+            left = self._name(node.left.id, frame, may_be_none=True)
+        else:
+            left = self.evaluate(node.left, frame)
         truth: bool | Data = True
         kinds: set[Any] = set()
         for sign, right_node in zip(node.ops, node.comparators, strict=True):
             right = self._speculative(right_node, frame, truth)
             if isinstance(sign, ast.Is | ast.IsNot):
-                if right is not None or not (left is None or is_number(left)):
+                either = isinstance(left, PythonOrNumpy)
+                if right is not None or not (left is None or is_number(left) or either):
                     raise self.scope.fail("`is` between values that compiled code does not know")
-                answer: Value = (left is None) == isinstance(sign, ast.Is)
+                absent = self.math.negation(left.is_numpy) if either and left.python is None else left is None
+                answer: Value = absent if isinstance(sign, ast.Is) else self.math.negation(absent)
             elif isinstance(sign, ast.In | ast.NotIn) and (
                 type(right) is dict or isinstance(left, Character)
             ):

@@ -24,6 +24,7 @@ from ..operations.either_type import either_in, either_kind, int_or_float, value
 from ..operations.memory import Checkpoint
 from ..operations.numbers import MAX_COUNTER
 from ..operations.values import (
+    NONE,
     PYTHON,
     Data,
     Either,
@@ -261,6 +262,12 @@ class LoopBodies(Stacks):
         if assumption is INVARIANT and identical(value, end):
             return assumption
         changed = self.scope.fail(change_of(name, value, end))
+        if isinstance(assumption, Either) or isinstance(end, PythonOrNumpy) or value is None or end is None:
+            either = either_kind(value, end)
+            of_none = either is not None and either.python is NONE and (INVARIANT, either.numpy)
+            if either is None or assumption not in (either, either.python, *(of_none or ())):
+                raise changed
+            return either
         if isinstance(assumption, Assumption):
             arrays = is_array(value) and is_array(end)
             if not arrays or value.dtype != end.dtype or value.shape != end.shape:
@@ -270,11 +277,6 @@ class LoopBodies(Stacks):
             ends = (end,) if len(end.shape) == 1 else (value, end)  # a copy of one axis is contiguous
             ordered = assumption is not REORDERED_COPY and all(map(self.memory.contiguous, ends))
             return COPY if ordered else REORDERED_COPY
-        if isinstance(assumption, Either) or isinstance(end, PythonOrNumpy):
-            either = either_kind(value, end)
-            if either is None or assumption not in (either, either.python):
-                raise changed
-            return either
         if not is_number(end) or is_array(end):
             raise changed
         kind = kind_of(end)
@@ -366,6 +368,8 @@ class LoopBodies(Stacks):
         value, variable = iteration.names[name], iteration.carried[name]
         if isinstance(value, PythonOrNumpy):
             return value.numpy
+        if value is None:
+            return 0
         if variable.kind is not int or max(map(abs, self.math.limits(value))) <= MAX_COUNTER + _MAX_STEP:
             return value
         counter = self.math.as_counter(value)
