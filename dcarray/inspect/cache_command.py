@@ -146,11 +146,8 @@ def _export(path: Path, add: bool) -> str:
         scratch.replace(path)
     finally:
         scratch.unlink(missing_ok=True)
-    return f"{path}: {len(entries)} entries of {_own_folder()}, {_machines(len(sections))}"
-
-
-def _machines(count: int) -> str:
-    return f"for {count} {'kind' if count == 1 else 'kinds'} of machine and versions"
+    kinds = f"for {len(sections)} {'kind' if len(sections) == 1 else 'kinds'} of machine and versions"
+    return f"{path}: {len(entries)} entries of {_own_folder()}, {kinds}"
 
 
 def _import(path: Path, into: Path | None) -> str:

@@ -331,10 +331,11 @@ def _at_end(show_report: bool, explain: str | None) -> None:
         collection = Collection()
     if not show_report and explain is None:
         return
-    from dcarray.core.counters import report
-    from dcarray.distributed import jobs
 
     def tell() -> None:
+        from dcarray.core.counters import report
+        from dcarray.distributed import jobs  # not before: the program may prepare for the import of NumPy
+
         if explain is not None and jobs.leads():
             collection.explanation().save(explain)
             print(f"regions saved: {explain}", file=sys.stderr)

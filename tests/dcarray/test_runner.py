@@ -20,7 +20,7 @@ from numpy.random import default_rng
 kinds = {type(v).__module__ for v in (np.ones(3), zeros(2), la.inv(np.eye(2)), default_rng(1).random(3))}
 """
 SCRIPT = """
-import sys, threading
+import sys, threading; assert "numpy" not in sys.modules  # it may set OMP_NUM_THREADS
 import numpy, helper, package.inner
 import numpy.linalg
 import numpy as np
@@ -214,7 +214,7 @@ def smooth(x, n):
         x = y
     return x
 """)
-    (folder / "hot.py").write_text("""
+    (folder / "hot.py").write_text("""import sys; assert "numpy" not in sys.modules
 import numpy as np
 from beside import smooth
 x = np.linspace(0, 1, 3000)

@@ -75,17 +75,14 @@ def _by_blocks(
             result = ufunc(*given, **kwargs)
         except Exception:
             result = None
-    failed = np.array(result is None or any(state[_error_name(text)] != "ignore" for text in messages))
+    # the names in `numpy.errstate` of floating-point error messages
+    kinds = [next((kind for kind in _KINDS if text.startswith(kind)), "invalid") for text in messages]
+    failed = np.array(result is None or any(state[kind] != "ignore" for kind in kinds))
     comm.allreduce(failed, failed, "lor")
     require(not failed)  # NumPy raises or warns, on all ranks
     if isinstance(result, tuple):
         return tuple(DistArray(comm, layout, np.asarray(one)) for one in result)
     return DistArray(comm, layout, np.asarray(result))
-
-
-def _error_name(text: str) -> str:
-    """Return the name in `numpy.errstate` of a ufunc's floating-point error message."""
-    return next((kind for kind in _KINDS if text.startswith(kind)), "invalid")
 
 
 def _matmul(a: Any, b: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.ir import dims
-from dcarray.ir.nodes import Apply, Compute, Expr, Index, Load, Loop, Window
+from dcarray.ir.nodes import Apply, Compute, Index, Load, Loop, Window
 from dcarray.ir.ops import const
 
 from ..entry.entry_values import PublicObject
@@ -49,9 +49,10 @@ def _place(d: Draws, g: RandomGenerator, count: Value, size: Value, p: Data) -> 
     sums = _running_sums(d, d.memory.array(p), count)
     total = d.arrays.getitem(sums, count - 1)
     least = _called(d, "min", p)
+    distance = Apply("absolute", (Apply("subtract", (total.expr, const(1.0, _F8)), _F8),), _F8)
     fits = [
         Apply("greater_equal", (least.expr, const(0.0, _F8)), _BOOL),
-        Apply("less", (_distance(total.expr), const(_CLOSE, _F8)), _BOOL),
+        Apply("less", (distance, const(_CLOSE, _F8)), _BOOL),
     ]
     number = d.of_function(g, _UNIFORM, [], None)
     checked = d.memory.value(d.checked(number.expr, 0.5, *fits), scalar=True, weak=float)
@@ -76,8 +77,3 @@ def _running_sums(d: Draws, p: Data, count: int) -> Data:
     memory.emit(Loop(var, (0, count, 1), tuple(block), loc=loc))
     memory.forget(var)
     return sums
-
-
-def _distance(total: Expr) -> Expr:
-    """Return the absolute difference of a number from 1."""
-    return Apply("absolute", (Apply("subtract", (total, const(1.0, _F8)), _F8),), _F8)

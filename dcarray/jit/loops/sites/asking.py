@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-__all__ = ["asking_for", "has_numpy"]
+from dcarray.core.when_imported import when_imported
+
+__all__ = ["asking_for", "has_numpy", "note_source"]
 
 
-def has_numpy() -> bool:
+_own_imports: list[str] = []  # the first word by which a module of the program may say that it imports NumPy
+
+
+def note_source(source: str | bytes) -> None:
+    """Note the source of a module.  If it mentions NumPy, or the environment, which NumPy reads as it begins,
+    the program is to import NumPy before sites do."""
+    text = source if isinstance(source, str) else source.decode("latin-1")
+    _own_imports.extend([word for word in ("numpy", "environ", "putenv") if word in text][:1])
+
+
+def has_numpy(later: Callable[[], object]) -> bool:
     """Whether there is NumPy, which plans need.  It is imported here, where neither the stack is deep nor the
-    program could see an error."""
+    program could see an error; or, if the program is to do that, ``later`` is called then."""
+    if _own_imports and "numpy" not in sys.modules:
+        when_imported("numpy", later)
+        return False
     try:
         import numpy  # noqa: F401
     except Exception:

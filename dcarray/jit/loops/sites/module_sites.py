@@ -103,7 +103,8 @@ class _Module:
         for table, node in _functions(self._table, self._nodes):
             if node.name not in given_away and all(map(self._keeps_code, node.decorator_list)):
                 self._add_to_function(table, node)
-        if self._may_read_frames or _has_future(self._tree):
+        froms = [node.module for node in self._tree.body if isinstance(node, ast.ImportFrom)]
+        if self._may_read_frames or "__future__" in froms:
             return
         variables = stores(*self._tree.body) - _imported(self._nodes)
         shared = _global_reads(self._table)
@@ -253,7 +254,3 @@ def _given_away(nodes: Sequence[ast.AST], homes: Mapping[str, str]) -> frozenset
             if where.partition(".")[0] in _COMPILERS:
                 names.update(arg.id for arg in node.args if isinstance(arg, ast.Name))
     return frozenset(names)
-
-
-def _has_future(tree: ast.Module) -> bool:
-    return any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)

@@ -13,6 +13,7 @@ from dcarray.core.faults import passed_over
 from dcarray.lowering.runtime.parsing import parse
 
 from ..syntax.stubs import functions_in, stub_of
+from .asking import note_source
 from .profiles import profile_of
 from .site import Site, sites_at
 from .sited_module import SitedModule
@@ -46,6 +47,7 @@ def compile_module(
     SyntaxError, ValueError
         If the source cannot be compiled.
     """
+    note_source(source)
     plain = plain or compile(source, file, "exec", dont_inherit=True)  # with the warnings of the source
     try:
         return _with_sites(plain, source, file, names, is_script, eagerly)

@@ -44,7 +44,8 @@ class ProcessorValues:
         If there is no array, ``option``, the option ``device``, says where new arrays are."""
         wrapped = [v for v in values if issubclass(type(v), Handle)]
         if not wrapped and option != "cpu":
-            return cls(values, type(device_backend().place(option, _no_array())))
+            # of the current default device: its class shows where new arrays are
+            return cls(values, type(device_backend().place(option, wrap(np.zeros(())))))
         placed = [v for v in wrapped if v._device is not None]
         if not placed or any(v._device is not placed[0]._device for v in placed):
             return None
@@ -55,8 +56,3 @@ class ProcessorValues:
         """Return results with arrays of the device in place of ordinary ones."""
         known = [self._given.get(id(value), value) for value in results]
         return tuple([as_class(self._class, v) if type(v) is ndarray else v for v in known])
-
-
-def _no_array() -> Any:
-    """Return an array without axes of the current default device, whose class shows where new arrays are."""
-    return wrap(np.zeros(()))

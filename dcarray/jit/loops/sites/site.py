@@ -223,7 +223,7 @@ class Site:
 
     @enabled.setter
     def enabled(self, value: bool) -> None:
-        self.asks = unseen() if value and not self.refused and has_numpy() else False
+        self.asks = unseen() if value and not self.refused and has_numpy(self.heat) else False
         if self.asks is not False and self.enter == self.ask:
             self.enter = self.asking("enter")
         self._changed()
@@ -234,7 +234,7 @@ class Site:
 
     @resuming.setter
     def resuming(self, value: bool) -> None:
-        self.asks_again = unseen() if value and not self.refused and has_numpy() else False
+        self.asks_again = unseen() if value and not self.refused and has_numpy(self.heat) else False
         if self.asks_again is not False:
             self.resume = self.asking(self.again)
         self._changed()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeGuard
 
 import numpy as np
 
@@ -60,8 +59,10 @@ class LoopStatements(LoopBodies):
         if isinstance(stmt, ast.While):
             self._while(stmt, frame, after)
             return
-        items = self._flat(stmt.iter, frame) if _is_flat(stmt.iter) else self.evaluate(stmt.iter, frame)
-        items = listed(items)
+        if isinstance(stmt.iter, ast.Attribute) and stmt.iter.attr == "flat":
+            items = self._flat(stmt.iter, frame)
+        else:
+            items = listed(self.evaluate(stmt.iter, frame))
         if isinstance(items, GrownList):
             grown = items.items
             items = RuntimeRange(0, items.count, 1, lambda k: self.lists.getitem(grown, k))
@@ -403,10 +404,6 @@ class LoopStatements(LoopBodies):
         self.memory.emit(While(Load(going, _BOOL), tuple(iteration.block), loc=loc))
         self.leave(iteration, loop, bound, after, {})
         tuples.gather()
-
-
-def _is_flat(iterable: ast.expr) -> TypeGuard[ast.Attribute]:
-    return isinstance(iterable, ast.Attribute) and iterable.attr == "flat"
 
 
 def _names_of_axes(stmt: ast.For, count: int, single: bool) -> list[str]:
