@@ -179,9 +179,8 @@ class OpByOp:
                 self._take_over(slot, shape, result, entry.args, dying)
         target = self._window(slot, index, shape)
         if plain and target.dtype.char == result:
-            function(
-                *values, out=target, **({} if _have_dtypes(values, types) else {"signature": entry.loop})
-            )
+            same = all(value.dtype.char == char for value, char in zip(values, types, strict=True))
+            function(*values, out=target, **({} if same else {"signature": entry.loop}))
             return
         elements = values[0] if op == "cast" else function(*values)
         np.copyto(target, _real(elements, target.dtype), casting="unsafe")
@@ -265,11 +264,6 @@ def _split_loop(text: str) -> tuple[str, str]:
     """Return the dtype characters of a loop's arguments and of its result."""
     types, result = text.split("->")
     return types, result
-
-
-def _have_dtypes(values: Sequence[NDArray], types: str) -> bool:
-    """Whether values have the dtypes of a loop's arguments."""
-    return all(value.dtype.char == char for value, char in zip(values, types, strict=True))
 
 
 def _real(a: Any, dtype: np.dtype[Any]) -> Any:

@@ -19,13 +19,13 @@ from types import CodeType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dcarray.core import config, floor
-from dcarray.core.counters import note
+from dcarray.core.counters import note, report
 from dcarray.core.native import BUILT
 from dcarray.core.own_files import is_inside
 from dcarray.core.pipes import output_is_lost
 from dcarray.core.processes import communicator
 
-from .user_files import UserFiles
+from .user_files import UserFiles, hidden_modules
 
 if TYPE_CHECKING:
     from dcarray.jit.loops.sites.verdicts import Verdict
@@ -145,8 +145,15 @@ class Accelerator:
     def prepare(self, root: str | None) -> None:
         """Accelerate the user's modules from now on; ``root`` is the folder of the script, None for a module,
         whose package is imported before its source is read."""
-        floor.install()
         self._users = UserFiles(root)
+        self.hidden = hidden_modules(root) if root is not None and not self._wraps else []
+        for name in self.hidden:  # the program gets its own
+            sys.modules.pop(name, None)
+        if self.hidden and self._is_watched:
+            print(f"plain Python: {self.hidden[0]} beside the script hides Python's module", file=sys.stderr)
+        if self.hidden:
+            return
+        floor.install()
         if self._wraps:
             from dcarray.jit.imports import hook_imports
 
@@ -164,7 +171,7 @@ class Accelerator:
 
     def compile(self, source: str | bytes, file: str, names: dict[str, Any]) -> CodeType:
         """Compile the source of a script, with sites unless they cannot help, or did not."""
-        if self._wraps or config.current().jit == "off":
+        if self._wraps or self.hidden or config.current().jit == "off":
             return plain(source, file, names)
         verdict = self._verdict(source, file)
         if verdict is not None and not verdict.has_sites:
@@ -333,13 +340,15 @@ def _at_end(show_report: bool, explain: str | None) -> None:
         return
 
     def tell() -> None:
-        from dcarray.core.counters import report
-        from dcarray.distributed import jobs  # not before: the program may prepare for the import of NumPy
+        if communicator() is not None:
+            from dcarray.distributed import jobs
 
-        if explain is not None and jobs.leads():
+            if not jobs.leads():
+                return
+        if explain is not None:
             collection.explanation().save(explain)
             print(f"regions saved: {explain}", file=sys.stderr)
-        if show_report and jobs.leads():
+        if show_report:
             from .hot_lines import table
 
             print(report(), table(), *filter(None, _sent), sep="\n", file=sys.stderr)
@@ -393,12 +402,13 @@ def main(arguments: list[str]) -> int:
     sys.argv = remaining
     show_report = show_report or remaining[-1] == "--report"
     accelerator = Accelerator(tuple(also), eagerly=explain is not None, is_watched=show_report)
-    begin = lambda: _at_end(show_report, explain)  # noqa: E731
+
+    def begin() -> None:
+        if not accelerator.hidden:
+            _at_end(show_report, explain)
 
     def prepare(root: str | None) -> None:
         if show_report:
-            from dcarray.core.counters import report
-
             report(reset=True)  # from here on all is the program's
         accelerator.prepare(root)
 

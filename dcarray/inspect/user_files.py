@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 import sys
+from contextlib import suppress
 from functools import cache
 
 from dcarray.core.counters import note
 from dcarray.core.own_files import is_inside
 
-__all__ = ["UserFiles"]
+__all__ = ["UserFiles", "hidden_modules"]
 
+_AT_START = ("abc", "codecs", "encodings", "genericpath", "io", "ntpath", "os", "posixpath", "site", "stat")
 _OPAQUE = ("site-packages", "dist-packages")
 _OF_RANKS = re.compile(r"\s*(?:import|from)\b.*\b(?:dcarray|mpi4py)\b")
 
@@ -52,6 +54,17 @@ class UserFiles:
         if any(part in _OPAQUE for part in remaining.split(os.sep)):
             return False
         return near or not os.path.realpath(path).startswith(self.standard)
+
+
+def hidden_modules(folder: str) -> list[str]:
+    """Return the names of the standard library's modules that a script in a folder does not see, since
+    modules beside it have these names."""
+    files: set[str] = set()
+    with suppress(OSError):
+        files = {*os.listdir(folder)}
+    names = sys.stdlib_module_names.difference(sys.builtin_module_names, _AT_START)
+    own = names.intersection([os.path.splitext(file)[0] for file in files])
+    return [n for n in own if f"{n}.py" in files or os.path.isfile(os.path.join(folder, n, "__init__.py"))]
 
 
 @cache

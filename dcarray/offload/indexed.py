@@ -121,7 +121,8 @@ def _places(k: Kernels, shape: tuple[int, ...], key: Any) -> tuple[Any, int]:
         return in_bounds(k, at, shape[arrays[0]]), arrays[0]
     require(len(arrays) == len(shape))
     whole = 0
-    for extent, one in zip(shape, np.broadcast_arrays(*key) if _differ(key) else key, strict=True):
+    differ = len({np.shape(one) for one in key}) > 1
+    for extent, one in zip(shape, np.broadcast_arrays(*key) if differ else key, strict=True):
         one = in_bounds(k, one, extent)
         whole = whole * extent + np.where(one < 0, one + extent, one)
     return whole, -1
@@ -129,10 +130,6 @@ def _places(k: Kernels, shape: tuple[int, ...], key: Any) -> tuple[Any, int]:
 
 def _is_mask(key: Any) -> bool:
     return isinstance(key, (Handle, np.ndarray)) and key.dtype.kind == "b"
-
-
-def _differ(key: tuple[Any, ...]) -> bool:
-    return len({np.shape(one) for one in key}) > 1
 
 
 @does(np.put)

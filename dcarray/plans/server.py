@@ -110,7 +110,8 @@ def serve() -> None:
     HOLDING.wanted = lambda: program is None or _is_ready(program, 0)
     while program is not None:
         over = threading.Event()
-        threading.Thread(target=_watch, args=(_again(program), not place, over), daemon=True).start()
+        again = socket.socket(fileno=os.dup(program.fileno()))  # of the same connection
+        threading.Thread(target=_watch, args=(again, not place, over), daemon=True).start()
         left = finish(_serve_program(program, chores))
         with suppress(OSError):  # it has left
             program.shutdown(socket.SHUT_RDWR)
@@ -317,11 +318,6 @@ def save_reply(request: requests.Request | requests.RoutineRequest, reply: tuple
         disk_store.save(request, reply[1])
     elif reply[0] == "untraceable":
         disk_store.save(request, Untraceable(*reply[1:]))
-
-
-def _again(program: socket.socket) -> socket.socket:
-    """Return another socket of the same connection."""
-    return socket.socket(fileno=os.dup(program.fileno()))
 
 
 def _received(program: socket.socket) -> Any:

@@ -42,13 +42,10 @@ def pair(name: str, inputs: tuple[Any, ...]) -> Any:
         return NotImplemented
     if name == "modf":
         return _modf(inputs[0]) if loop in ("f->f", "d->d") else NotImplemented
-    if loop[-1] not in "fd" and not _never_warns(inputs[1]):
+    never_warns = isinstance(inputs[1], (int, np.integer)) and inputs[1] not in (0, -1)
+    if loop[-1] not in "fd" and not never_warns:
         return NotImplemented  # where something is divided by zero, NumPy says so once
     return recorder.elementwise("floor_divide", inputs), recorder.elementwise("remainder", inputs)
-
-
-def _never_warns(divisor: Any) -> bool:
-    return isinstance(divisor, (int, np.integer)) and divisor not in (0, -1)
 
 
 def _modf(x: Any) -> Any:

@@ -332,6 +332,17 @@ def test_another_broken_pipe_is_an_error(folder: Path) -> None:
     assert ours.returncode == plain.returncode == 1 and ours.stderr == plain.stderr
 
 
+@pytest.mark.parametrize("command", [("-m", "dcarray", "run"), ("-m", "dcarray", "run", "--report")])
+def test_modules_that_hide_those_of_python(folder: Path, command: tuple[str, ...]) -> None:
+    """As in a language's interpreter, which has modules ``ast`` and ``token``."""
+    for name in ("ast", "token", "select", "signal", "random", "threading"):
+        (folder / f"{name}.py").write_text("print(__name__)\nnames = 'its own'\n")
+    (folder / "main.py").write_text("import ast, token, signal, random\nprint(ast.names, random.names)\n")
+    done = subprocess.run([sys.executable, *command, "main.py"], cwd=folder, capture_output=True, text=True)
+    assert done.stdout == "ast\ntoken\nsignal\nrandom\nits own its own\n"
+    assert bool(done.stderr) == ("--report" in command)
+
+
 def test_help(folder: Path) -> None:
     assert "--explain FILE" in _ours(folder, "--help").stdout
     assert "run" in _python(folder, "-m", "dcarray", "--help").stdout

@@ -117,18 +117,16 @@ def _put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> Write:
 
     def write(x: DistArray) -> DistArray:
         flat = place.ravel() if place.ndim else place.reshape((1,))
-        if mode != "raise":
-            flat = flat.map(lambda at: _limit_places(at.astype(np.int64, copy=False), size, mode))
+        if mode == "wrap":
+            flat = flat.map(lambda at: at.astype(np.int64, copy=False) % size)
+        elif mode == "clip":
+            flat = flat.map(lambda at: np.clip(at.astype(np.int64, copy=False), 0, size - 1))
         where = resolve_key((size,), [flat], x.comm)
         begin = where.layout.parts[0].to_global(x.comm.rank, 0)
         numbers = np.arange(begin, begin + where.positions.size)
         return write_elements(x, where.positions, _cycle(values, numbers, x.dtype))
 
     return write
-
-
-def _limit_places(places: Any, size: int, mode: str) -> Any:
-    return places % size if mode == "wrap" else np.clip(places, 0, size - 1)
 
 
 def _by_mask(cycle_by_place: bool) -> Callable[..., Write]:

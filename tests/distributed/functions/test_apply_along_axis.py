@@ -33,11 +33,6 @@ def _written(v: Any) -> Any:
     return v
 
 
-def _in_place(v: Any) -> Any:
-    v -= v.min()
-    return v
-
-
 def _stepwise() -> Callable[[Any], Any]:
     n = 0
 
@@ -97,12 +92,3 @@ def test_number_of_calls() -> None:
     a = np.arange(12.0).reshape(4, 3)
     found = np.apply_along_axis(_stepwise(), 1, dc.distribute(a))
     assert np.array_equal(found, np.apply_along_axis(_stepwise(), 1, a))
-
-
-@on_ranks(3)
-def test_written_lines() -> None:
-    a = np.arange(12.0).reshape(4, 3)
-    x = dc.distribute(a)
-    found = np.apply_along_axis(_in_place, 1, x)
-    want = np.apply_along_axis(_in_place, 1, a)
-    assert np.array_equal(found, want) and np.array_equal(x, a)

@@ -46,6 +46,15 @@ __all__ = [
 _BOOL = np.dtype(np.bool_)
 
 
+def as_key(key: Value) -> Value:
+    """Return a key in which what may be an int of Python or one of NumPy is NumPy's: both select the same."""
+    if isinstance(key, tuple):
+        return tuple(map(as_key, key))
+    if isinstance(key, slice):
+        return slice(*map(as_key, (key.start, key.stop, key.step)))
+    return key.numpy if isinstance(key, PythonOrNumpy) and key.numpy.kind == "l" else key
+
+
 def either_kind(*values: Value) -> Either | None:
     """Return the two types that a scalar may have, given its possible values; None if the types cannot be
     combined, or if nothing tells at run time which type the scalar has."""

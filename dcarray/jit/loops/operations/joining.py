@@ -226,10 +226,6 @@ class Joining(Tools):
         return self.memory.reshaped(x, (size_of(x.shape),))
 
 
-def _edge(n: int, before: int, after: int) -> list[tuple[slice, int]]:
-    return [(slice(0, 1), before), (slice(None), n), (slice(n - 1, n), after)]
-
-
 def _wrap(n: int, before: int, after: int) -> list[tuple[slice, int]]:
     return [(slice(n - before, n), before), (slice(None), n), (slice(0, after), after)]
 
@@ -244,7 +240,7 @@ def _mirror(n: int, before: int, after: int, skip: int) -> list[tuple[slice, int
 
 
 _BORDERS: dict[str, Any] = {
-    "edge": _edge,
+    "edge": lambda n, before, after: [(slice(0, 1), before), (slice(None), n), (slice(n - 1, n), after)],
     "wrap": _wrap,
     "symmetric": lambda n, before, after: _mirror(n, before, after, 0),
     "reflect": lambda n, before, after: _mirror(n, before, after, 1),

@@ -186,15 +186,6 @@ EITHER |= {Either(NONE, kind) for kind in (int, float, "l", "d")}
 no value."""
 
 
-def as_key(key: Value) -> Value:
-    """Return a key in which what may be an int of Python or one of NumPy is NumPy's: both select the same."""
-    if isinstance(key, tuple):
-        return tuple(map(as_key, key))
-    if isinstance(key, slice):
-        return slice(*map(as_key, (key.start, key.stop, key.step)))
-    return key.numpy if isinstance(key, PythonOrNumpy) and key.numpy.kind == "l" else key
-
-
 @dataclass(frozen=True, eq=False)
 class RuntimeRange:
     """A range (see `ItemRange`) whose ends are known at run time only, or which a ``break`` may end.  Ends

@@ -115,11 +115,11 @@ class LoopRequest(NamedTuple):
         if apart and any(map(is_input, traced.inputs)):
             raise Untraceable("random numbers are drawn by one process on the processor", self.loop.line)
         arguments = [a for a in traced.region.arrays if a.role != "temp"]
-        moving = any(type(n) is not int for a in arguments for n in a.shape)
+        depending = {a.name for a in arguments if any(type(n) is not int for n in a.shape)}  # on symbols
         shapes = "".join(f"({''.join(dims.show(n) + ', ' for n in a.shape)}), " for a in arguments)
         arrays = tuple(
             [
-                (a.name, a.role, a.dtype.str, *(((), ()) if _is_moving(a) else (a.shape, _strides(a))))
+                (a.name, a.role, a.dtype.str, *(((), ()) if a.name in depending else (a.shape, _strides(a))))
                 for a in arguments
             ]
         )
@@ -140,7 +140,7 @@ class LoopRequest(NamedTuple):
             by_value,
             traced.symbols,
             " and ".join(f"({dims.show(guard)})" for guard in traced.region.guards) or "True",
-            f"({shapes})" if moving else "",
+            f"({shapes})" if depending else "",
             traced.polls,
             MOST_CALLS if traced.region.functions else 0,
         )
@@ -163,11 +163,6 @@ class LoopRequest(NamedTuple):
         options = self.fastmath, self.threads, self.target, self.max_elements, self.undone, self.all_sizes
         parts = loop.source, loop.names, loop.symbols, sorted(loop.live), loop.watched, loop.resumed
         return repr((*parts, loop.flagless, *options, self.pays, loop.by_identity))
-
-
-def _is_moving(array: Array) -> bool:
-    """Whether the shape of an array depends on symbols."""
-    return any(type(n) is not int for n in array.shape)
 
 
 def _strides(array: Array) -> tuple[int, ...]:

@@ -29,7 +29,11 @@ def _lambda_source(function: FunctionType, code: CodeType) -> Source | None:
     import linecache
 
     text = "".join(linecache.getlines(code.co_filename, function.__globals__))
-    nodes = [node for node, compiled in _lambdas(text, code.co_filename) if _is_same(compiled, code)]
+    nodes = [
+        node
+        for node, own in _lambdas(text, code.co_filename)
+        if own == code and (own.co_linetable, own.co_freevars) == (code.co_linetable, code.co_freevars)
+    ]
     if len(nodes) != 1:
         return None
     mangle(nodes[0], class_around(code.co_qualname))
@@ -71,7 +75,3 @@ def _end_of_body(code: CodeType) -> tuple[int | None, int | None] | None:
     """Return the line and column where the value that a lambda returns ends."""
     places = [(end, column) for _, end, _, column in code.co_positions() if column is not None]
     return max(places, default=None, key=lambda place: (place[0] or 0, place[1] or 0))
-
-
-def _is_same(a: CodeType, b: CodeType) -> bool:
-    return a == b and a.co_linetable == b.co_linetable and a.co_freevars == b.co_freevars

@@ -16,7 +16,7 @@ from ..entry.entry_values import Function, PublicObject
 from ..entry.lists import is_small
 from ..operations.arithmetic import Operations
 from ..operations.calls import Calls
-from ..operations.either_type import present
+from ..operations.either_type import as_key, present
 from ..operations.texts import Character, Text, contained
 from ..operations.values import (
     Data,
@@ -28,7 +28,6 @@ from ..operations.values import (
     Stack,
     Unbound,
     Value,
-    as_key,
     is_number,
 )
 from ..syntax.comprehension_loops import TAKE_ALL, Comprehension

@@ -12,6 +12,7 @@ import numpy as np
 from dcarray.ir.nodes import Load
 
 from ..entry.entry_values import Function, Recursion, calls_itself
+from ..operations.either_type import as_key
 from ..operations.flag_checks import with_flag_check
 from ..operations.indexing import only_integers
 from ..operations.values import (
@@ -25,7 +26,6 @@ from ..operations.values import (
     Stack,
     Unbound,
     Value,
-    as_key,
     is_array,
     shape_of,
 )
