@@ -6,6 +6,7 @@ import _socket as socket  # without the enumerations of `socket`, which take 2 m
 import os
 import pickle
 import select
+import signal
 import struct
 import sys
 import time
@@ -203,6 +204,8 @@ _DETACHED = ["/bin/sh", "-c", 'exec 3<&0; "$@" <&3 3<&- &', "sh"]
 
 def _started(words: list[str]) -> socket.socket:
     """Start a planning process by a command line; return the connection to it."""
+    if callable(signal.getsignal(getattr(signal, "SIGCHLD", signal.SIGINT))):
+        raise NoPlanningProcess  # the program's handler would look for the child that ends
     own = theirs = None
     try:
         own, theirs = socket.socketpair()
