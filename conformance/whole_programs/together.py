@@ -80,7 +80,7 @@ def _output(source: str, compiled: bool) -> tuple[str, Counts]:
         for site in sites:
             if not site.refused:
                 site.enabled = chosen.random() < often
-                site.resuming = bool(site.again) and chosen.random() < 0.8
+                site.resuming = site.resumable and chosen.random() < 0.8
                 if site.resuming:
                     site.asks_again = sometimes
 

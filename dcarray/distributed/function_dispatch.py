@@ -75,7 +75,8 @@ def run_distributed(
     Unserved
         If the implementation does not handle these arguments.
     """
-    require(not any(map(_is_object_dtype, (*args, *kwargs.values()))))
+    for value in (*args, *kwargs.values()):  # objects are not sent
+        require(value is not object and not (isinstance(value, (str, np.dtype)) and value in ("O", "object")))
     args, kwargs = tuple(map(detach, args)), {name: detach(a) for name, a in kwargs.items()}
     with communicating():
         _check_same_call(name, args, kwargs)
@@ -102,11 +103,6 @@ def _signature(value: Any) -> Any:
     if type(value) is slice:
         return "slice", *map(_signature, (value.start, value.stop, value.step))
     return value if isinstance(value, _PLAIN) else type(value).__name__
-
-
-def _is_object_dtype(value: Any) -> bool:
-    """Whether a value is the dtype of objects, which are not sent."""
-    return value is object or (isinstance(value, (str, np.dtype)) and value in ("O", "object"))
 
 
 def _try_write(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

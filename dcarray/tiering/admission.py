@@ -42,7 +42,7 @@ NEAR = 0.25
 CALL = 0.6e-6
 """Seconds from the program to a short run of compiled code and back, besides the seconds of the run."""
 LONG_LOOP = 0.1
-"""Seconds for which a loop is still seen running, after which its plan is requested for its next run."""
+"""Seconds for which a loop that began once is seen running, after which it gets a plan in the next run."""
 PRUNED = 0.2
 """Seconds for which a function has been seen at refused sites until it gets code without them, which takes a
 tenth of that; code without any site costs nothing."""

@@ -169,7 +169,7 @@ def outcome(
             if type(one) is FunctionType:
                 for site in put_sites(one):
                     site.enabled = site.outer is None and not resumed
-                    site.resuming = bool(site.again) and resumed
+                    site.resuming = site.resumable and resumed
         for k in range(3):
             found.append(f(random.Random(k)))
             if between is not None:

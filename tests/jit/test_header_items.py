@@ -9,6 +9,7 @@ import pytest
 from written import written
 
 import dcarray as dc
+from dcarray.jit.loops.sites.headers import Headers
 from dcarray.jit.loops.sites.site_server import SiteServer
 
 pytestmark = pytest.mark.eager(eager_below=0)
@@ -95,8 +96,7 @@ def f(n, x):
 
 def test_items_are_dropped_if_an_exception_comes_before_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "def f(xs, y):\n    t = 0.0\n    for x in sorted(xs):\n        t += x * y[0]\n    return t\n"
-    f = dc.accelerate(written(text))
-    y = np.array([2.0])
+    f, y = dc.accelerate(written(text)), np.array([2.0])
     assert f([3.0, 1.0], y) == 8.0
     with monkeypatch.context() as patch:
 
@@ -109,3 +109,25 @@ def test_items_are_dropped_if_an_exception_comes_before_the_loop(monkeypatch: py
     with dc.options(jit="off"):
         assert f([3.0, 1.0], y) == 8.0
     assert f([1.0, 1.5], y) == 5.0
+
+
+def test_items_of_each_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    f = dc.accelerate(
+        written("def f(xs):\n    t = 0.0\n    for x in list(xs):\n        t += x\n    return t\n")
+    )
+    release, inner = Headers.release, list[Any]()
+
+    def interrupted(self: Headers, *results: Any) -> Any:
+        if not inner:
+            inner.append(None)
+            inner[0] = f([7.0])
+        return release(self, *results)
+
+    monkeypatch.setattr(Headers, "release", interrupted)
+    assert [f(iter([1.0, 2.0])) for _ in range(3)] == [3.0] * 3 and inner == [7.0]
+
+
+def test_names_that_the_header_unbinds() -> None:
+    drop = "g = 2.0\ndef drop(x):\n    global g\n    del g\n    return x\n"
+    loop = "def f(x, n):\n    t = 0.0\n    for v in sorted(drop(x)):\n        t += v * g\n    return t\n"
+    same(drop + loop, [], 1, runs=1)

@@ -86,7 +86,7 @@ def test_random_modules_behave_as_before(body: list[str], inner: list[str], ever
 def test_names_that_functions_read_are_live(reads: str) -> None:
     text = "a = 1\nfor k in range(9):\n    a = a + k\n{}\nprint(1)\n"
     (loop,) = [s for s in compiled(text.format(reads)) if s.source.is_loop]
-    assert loop.source.live == ("a",) and loop.source.needed == ("a",) and loop.again == "resume"
+    assert loop.source.live == ("a",) and loop.source.needed == ("a",) and loop.resumable
     (loop,) = [s for s in compiled(text.format("")) if s.source.is_loop]
     assert loop.source.live == () and loop.source.needed == ("a",)
 
@@ -117,7 +117,7 @@ print(a)
 ])  # fmt: skip
 def test_loops_whose_ranges_may_be_others_now_are_not_resumed(end: str, body: str, may: bool) -> None:
     (loop,) = [s for s in compiled(HERD.format(end, body)) if s.source.is_loop]
-    assert (loop.again == "resume") == may
+    assert (loop.resumable) == may
 
 
 def test_lengths_of_lists_that_may_grow_are_not_read_again() -> None:

@@ -15,9 +15,7 @@ import pytest
 import dcarray as dc
 from dcarray.jit.loops.sites import modules, profiles, sampler, verdicts
 from dcarray.jit.loops.sites.codes import inner_codes
-from dcarray.jit.loops.sites.outcome import Outcome
 from dcarray.jit.loops.sites.site import Site, sites_at
-from dcarray.jit.loops.sites.site_plans import SitePlans
 from dcarray.tiering.admission import HOT, HOT_AGAIN, LONG_LOOP
 
 SOURCE = """
@@ -91,23 +89,6 @@ def test_a_loop_that_ran_once_asks_at_once_in_the_next_run(
         end()
         sites, _ = sites_of(monkeypatch)
         assert [s.source.is_loop for s in sites if s.enabled and s.foreseen] == [True]
-
-
-def test_the_plan_of_a_long_loop_over_a_list_is_requested_in_its_middle(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    text = "t, xs = 0.0, [1.0, 2.0]\nfor x in xs:\n    t += x * t\nprint(t)\n"
-    modules.compile_module(text, "<a long loop>", {}, True)
-    (site, *_) = [one for one in sampler.SAMPLER.sites() if one.source.file == "<a long loop>"]
-    requested: list[Any] = []
-    monkeypatch.setattr(SitePlans, "request", lambda plans, entry: requested.append(entry))
-    site.heat()
-    values = {"t": 0.5, "xs": [1.0, 2.0]}
-    with dc.options(jit="background"):
-        for seen in False, True, True:
-            site.server.foresee(Outcome(), tuple([values[name] for name in site.source.needed]))
-            assert bool(requested) == site.foreseen == seen and not site.resuming
-    assert site.again == "foresee" and site.due == LONG_LOOP and len(requested) == 2
 
 
 def test_a_function_that_gained_nothing_has_no_sites_the_next_time(
@@ -185,7 +166,7 @@ def test_the_code_of_a_module_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path:
         assert [s.source for s in after] == [s.source for s in before]
         inner = [[s.inner.index(x) for x in s.inner] for s in after]
         assert inner == [[s.inner.index(x) for x in s.inner] for s in before]
-        assert [s.again for s in after] == [s.again for s in before]
+        assert [s.resumable for s in after] == [s.resumable for s in before]
         assert [s.known for s in after] == [s.asked or s.runs > 0 for s in before]
         plain = compile(CLASSES, "<another file>", "exec", dont_inherit=True)
         assert modules.compile_module(CLASSES, "<another file>", {}, True) == plain

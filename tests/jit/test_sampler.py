@@ -60,7 +60,7 @@ def test_what_is_seen_counts_for_all_sites_around_it(own: Sampler) -> None:
     seen = [site.seconds for site in (around[0], outer, inner)]
     assert seen == [pytest.approx(HOT / 4 * n) for n in (7, 6, 6)]
     assert around[0].enabled and outer.enabled and inner.enabled
-    assert around[0].resuming is bool(around[0].again)
+    assert around[0].resuming is around[0].resumable
 
 
 def test_cold_sites_stay_cold(own: Sampler) -> None:

@@ -18,8 +18,9 @@ import dcarray as dc
 from dcarray.jit.loops.sites import functions, site_plans
 from dcarray.jit.loops.sites.functions import put_sites, remove_sites
 from dcarray.jit.loops.sites.sampler import SAMPLER
-from dcarray.jit.loops.sites.site import Site, SiteSource
+from dcarray.jit.loops.sites.site import Site
 from dcarray.jit.loops.sites.site_server import SiteServer
+from dcarray.jit.loops.sites.site_source import SiteSource
 from dcarray.plans import client, disk_store, provider
 from dcarray.plans.background import Background
 from dcarray.plans.slot import PlanState
@@ -167,7 +168,7 @@ def test_one_time_of_the_rest_of_a_loop_does_not_decide_about_the_whole_loop(
     loop.resuming, faster = True, iter([False, True])
     assert f(np.zeros(3), 2000)[0] == 1999 * 1000
     (one,) = dc.report().fallbacks
-    assert one.kind == "slower" and not loop.refused and not loop.again
+    assert one.kind == "slower" and not loop.refused and not loop.resumable
     dc.report(reset=True)
     loop.heat()
     for _ in range(6):
@@ -305,7 +306,7 @@ CHILD = """
     server_handle.STARVED_AFTER = 1e9  # else a second planner would find kernels of the first
     f = loops_of_a_file.f
     site = put_sites(f)[0]
-    site.again = ""  # one plan alone
+    site.resumable = False  # one plan alone
     site.heat()
     with dc.options(jit="background", cache_dir=sys.argv[1], debug=False):
         for k in range(12):
@@ -358,7 +359,7 @@ def test_a_loop_that_cannot_be_resumed_may_have_a_plan(
     site = heated(f)
     site.enabled = False
     f(np.arange(300.0), 100)
-    assert not (site.again or site.resuming or site.refused)
+    assert not (site.resumable or site.resuming or site.refused)
     for _ in range(admission._SURE + 2):
         site.heat()
         got = f(np.arange(300.0), 100)
@@ -379,7 +380,7 @@ def test_a_value_of_which_no_plan_is_made_does_not_refuse_a_site(at_once: None) 
 def test_values_of_which_no_plan_is_made_refuse_a_site_in_the_end() -> None:
     f = written(LONG)
     site = put_sites(f)[0]
-    site.enabled, site.again = True, ""  # the sampler may see it running
+    site.enabled, site.resumable = True, False  # the sampler may see it running
     for _ in range(admission.STRANGE):
         assert not site.refused
         f(np.zeros(30, object), 30)

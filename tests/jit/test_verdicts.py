@@ -22,7 +22,7 @@ def run(
 ) -> bool:
     """A run of the script that takes so many seconds; returns whether it had sites."""
     # compiled code takes half of Python's time, and saves two fifths of a loop's time before there is any
-    seen, source = 2 * gain or guess / 0.4, SimpleNamespace(is_loop=True)
+    seen, source = 2 * gain or guess / 0.4, SimpleNamespace(is_loop=True, source="for")
     site: Any = SimpleNamespace(
         kept=bool(gain), part=0.5, seconds=seen, compiled=0.0, waits=True, source=source, inner=[],
         outer=None, enabled=False, foreseen=False, runs=0, refused="",

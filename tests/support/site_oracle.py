@@ -47,9 +47,6 @@ class Oracle:
         self.resumed += self._done
         return found
 
-    def foresee(self, site: Site, *values: Any) -> tuple[()]:
-        return ()
-
     def _is_done(self) -> bool:
         done, self._done = self._done, False
         return done

@@ -38,12 +38,6 @@ def _are_single_elements(values: Any) -> bool:
     return True
 
 
-def _opaque(value: Any) -> bool:
-    """Whether this is a large wrapped array whose memory kernels cannot handle: its dtype does not compile,
-    or it is misaligned."""
-    return type(value) is ndarray and value._small is None and not value._store.char
-
-
 # Functions that are recorded as several statements: NumPy does little work in less time than recording takes.
 _NAMES = """
 allclose argmax argmin array_equal average clip count_nonzero cross delete diff ediff1d gradient insert
@@ -139,7 +133,8 @@ def implements(
                     return result
                 if _are_single_elements(args) and _are_single_elements(kwargs.values()):
                     return fallback.call_numpy(known, args, kwargs)
-                if any(map(_opaque, args)):
+                # kernels cannot handle the memory: its dtype does not compile, or it is misaligned
+                if any(type(a) is ndarray and a._small is None and not a._store.char for a in args):
                     return fallback.call(known, args, kwargs)
                 little = _small_arrays(args, kwargs) if composed else None
                 if little is not None:

@@ -30,7 +30,7 @@ def has_numpy(later: Callable[[], object]) -> bool:
         when_imported("numpy", later)
         return False
     try:
-        import numpy  # noqa: F401
+        import dcarray.core.interrupts  # noqa: F401
     except Exception:
         return False
     return True
@@ -38,9 +38,9 @@ def has_numpy(later: Callable[[], object]) -> bool:
 
 @cache
 def asking_for(step: str, count: int) -> Callable[..., tuple[Any, ...]]:
-    """Return a method of sites that asks for a step with so many values: ``enter``, ``foresee``, or
-    ``resume``, which has the loop variable and the range first.  It takes the values one by one: to make a
-    tuple of them could start a collection, and finalizers could change the variables that have been read."""
+    """Return a method of sites that asks for a step, ``enter`` or ``resume``, with so many values.  It takes
+    these one by one: to make a tuple of them could start a collection, and finalizers could change the
+    variables that have been read."""
     first, values = "start, items, " * (step == "resume"), "".join([f"v{k}, " for k in range(count)])
     text = f"""def asking(self, {first}{values}):
     collects = isenabled()

@@ -10,7 +10,7 @@ from ..entry.names import RETURNED
 from .keys import Entry
 from .plan_values import PlanMismatch
 from .run_loop import LoopPlan
-from .site import SiteSource
+from .site_source import SiteSource
 
 __all__ = ["bound_plan"]
 

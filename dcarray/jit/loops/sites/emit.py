@@ -30,7 +30,8 @@ iteration at ``watch.on`` tells whether any site in it is active::
 
 What a loop goes through, if compiled code cannot make it, is computed once::
 
-    for k in np.argsort(z):     is    match site.asks and site.enter(site.header.hold(np.argsort(z)), z): ...
+    for k in np.argsort(z):     is    if site.asks: header.hold(np.argsort(z))
+                                      match site.asks and header.known() and site.enter(header.held(), z): ...
                                           for k in (header.take() if header.known() else np.argsort(z)):
 
 The program gets no new names, lines keep their numbers, and errors are raised where they are in the source.
@@ -53,7 +54,7 @@ from ..syntax.exits import blocks_of, copied_block
 from ..syntax.loop_exits import is_kept, program_name, renamed
 from ..syntax.purity import is_pure
 from ..syntax.syntax_facts import COMPREHENSIONS, facts, loads
-from .site import SiteSource
+from .site_source import SiteSource
 
 __all__ = ["PlainBody", "watch", "with_site"]
 
@@ -89,7 +90,7 @@ def watch(loop: ast.For | ast.While, plainly: PlainBody) -> None:
 
 
 def with_site(
-    stmts: Sequence[ast.stmt], constant: str, source: SiteSource, again: str,
+    stmts: Sequence[ast.stmt], constant: str, source: SiteSource, resumable: bool,
     returns: Sequence[ast.Return] = (), tested: ast.If | ast.Assert | None = None,
     plainly: PlainBody | None = None, unsure: Sequence[str] = (), guarded: bool = False, read: str = "",
     items: ast.expr | None = None,
@@ -102,8 +103,8 @@ def with_site(
     constant : str
         The constant that stands for the site until the code is compiled.
     source : SiteSource
-    again : str
-        The step for which a loop asks the site in each iteration, too (`SitePlace`).
+    resumable : bool
+        Whether the statements are a loop that asks the site in each iteration, too.
     returns : sequence of ast.Return, optional
         The ``return`` statements of a loop, one of which may have to be executed after compiled code has run
         (`dcarray.jit.loops.syntax.loop_exits`).
@@ -155,7 +156,7 @@ def with_site(
         """Return the conditions, the last of which asks the site, if all names that it needs are bound."""
         needed: list[ast.expr] = [new(ast.Name, first, name, _LOAD) for name in source.needed]
         if items is not None:
-            needed[0] = call("header.hold", first, items)
+            needed[0] = call("header.held", first)
         asking = call(name, first, *args, *needed)
         if items is not None:
             asking = call("header.release", first, asking)
@@ -163,10 +164,6 @@ def with_site(
             asking = call("hold", first, asking)
         is_noted = both(first, part("notes", first), call("noted", first))
         return [*[new(ast.UnaryOp, first, ast.Not(), is_noted)] * bool(unsure), asking]
-
-    def again_asked(*args: ast.expr) -> ast.expr:
-        asking, *more = reversed(asked("resume", *args))
-        return both(first, *more, asking) if more else asking
 
     def looking_up() -> list[ast.stmt]:
         """Return the statements that note if a name is not bound; a site is not asked then."""
@@ -230,7 +227,11 @@ def with_site(
         return new(ast.Subscript, at, pair, new(ast.Constant, at, 0), _LOAD)
 
     asks, last = part("asks", first), body[-1]
-    before: list[ast.stmt] = [new(ast.If, first, asks, looking_up(), [])] if unsure else []
+    doing, stale = looking_up(), list[ast.stmt]()
+    if items is not None:  # which may unbind names
+        doing.insert(0, new(ast.Expr, first, call("header.hold", first, items)))
+        stale = [new(ast.Expr, first, both(first, part("header", first), call("header.release", first)))]
+    before: list[ast.stmt] = [new(ast.If, first, asks, doing, stale)] if doing else []
     if tested is not None:
         assert isinstance(last, ast.Return) and last.value is not None
         plain = new(ast.Tuple, first, [valued(last.value, last)], _LOAD)
@@ -244,25 +245,22 @@ def with_site(
     left: list[ast.stmt] = []
     if isinstance(first, ast.For | ast.While):
         orelse = first.orelse
-        inside = first.body[0]  # to which the loop jumps back, and of which tools see the line
-        block: list[ast.stmt] = []
-        if again == "resume":
+        if resumable:
             start: list[ast.expr] = [new(ast.Constant, first, None), new(ast.Constant, first, None)]
             if isinstance(first, ast.For) and isinstance(first.target, ast.Name):
                 ends = [new(ast.Tuple, first, path, _LOAD) for path in paths(first.iter)]
                 rest = new(ast.IfExp, first, call(read, first, *ends), first.iter, start[0])
                 start = [new(ast.Name, first, first.target.id, _LOAD), rest]
             finished = new(ast.If, first, call("done", first), [new(ast.Break, first)], [])
-            block = [taking(again_asked(*start), [], True), finished]
-        elif again:
-            block = [new(ast.Expr, first, again_asked())]
-        if block:
-            block = [*looking_up(), *block]
+            again, *more = reversed(asked("resume", *start))
+            again = both(first, *more, again) if more else again
+            block = [*looking_up(), taking(again, [], True), finished]
+            inside = first.body[0]  # to which the loop jumps back, and of which tools see the line
             first.body = [new(ast.If, inside, part("asks_again", inside), block, []), *first.body]
         if plainly is not None:
             watch(first, plainly)
         first.orelse = [leaving(first), *orelse]
-        if orelse and again == "resume":
+        if orelse and resumable:
             is_noted = both(None, part("notes", None), call("noted", None))
             left = [new(ast.If, None, is_noted, copied_block(orelse), [])]
         _put_before((ast.Return, ast.Break), leaving, first.body)
@@ -285,8 +283,7 @@ def with_site(
         is_known = both(items, part("header", items), call("header.known", items))
         taken = new(ast.IfExp, items, is_known, call("header.take", items), items)
         first.iter = with_items(first.iter, items, taken)
-        released = new(ast.UnaryOp, first, ast.Not(), call("header.release", first))
-        asking[0] = new(ast.BoolOp, first, ast.Or(), [asks, both(first, part("header", first), released)])
+        asking.insert(1, call("header.known", first))
     return [*before, taking(both(first, *asking), [*body, *left], False)]
 
 

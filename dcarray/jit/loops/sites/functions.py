@@ -23,8 +23,9 @@ from ..syntax.supported import KnownCalls, imported_modules
 from ..syntax.syntax_facts import declared_names, listed, walk
 from .codes import bound, every, inner_codes
 from .rewrite import Scope, Text, add_sites, reads_frames
-from .site import Site, SitePlace, SiteSource, sites_at
+from .site import Site, sites_at
 from .site_code import lined
+from .site_source import SitePlace, SiteSource
 from .sited_module import SitedModule
 
 __all__ = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from _thread import get_ident
+from sys import _getframe
 from typing import Any
 
 from dcarray.core import open_door
@@ -17,33 +17,37 @@ _PLAIN = [*map(type, (0, 0.0, 0j, True, "", b"", [], (), {}, {0}, range(0), int,
 
 
 class Headers(dict[int, Any]):
-    """The values that a loop's header has computed as its site was asked, by thread, until the loop takes
-    them: it does not compute its condition or items again, since the program's objects may note that."""
+    """The values that a loop's header has computed as its site was asked, by the frame, until the loop takes
+    them: it does not compute its condition or items again, since the program's objects may note that.  The
+    program's frame calls each method: a handler of a signal that calls the same function has another one."""
 
     def note(self, value: bool) -> tuple[()]:
-        """Keep the condition's value until this thread's loop takes it; return no value for the site."""
-        self[get_ident()] = value
+        """Keep the condition's value until the frame's loop takes it; return no value for the site."""
+        self[id(_getframe(1))] = value
         return ()
 
-    def hold(self, items: Any) -> Any:
-        """Keep and return what the loop is to go through, unless compiled code does."""
-        self[get_ident()] = items
-        return items
+    def hold(self, items: Any) -> None:
+        """Keep what the loop is to go through, unless compiled code does."""
+        self[id(_getframe(1))] = items
+
+    def held(self) -> Any:
+        """Return what `hold` keeps."""
+        return self[id(_getframe(1))]
 
     def release(self, results: tuple[Any, ...] = (None,)) -> tuple[Any, ...]:
         """Return what the site returned; unless that is nothing, forget what the loop has not taken.  Without
         ``results`` it has not because an exception came in between."""
         if results:
-            self.pop(get_ident(), None)
+            self.pop(id(_getframe(1)), None)
         return results
 
     def known(self) -> bool:
-        """Return whether this thread's loop need not compute its condition or items now."""
-        return get_ident() in self
+        """Return whether the frame's loop need not compute its condition or items now."""
+        return id(_getframe(1)) in self
 
     def take(self) -> Any:
         """Return the condition's value or the items, once."""
-        return self.pop(get_ident())
+        return self.pop(id(_getframe(1)))
 
 
 def is_plain(*values: Any) -> bool:

@@ -23,7 +23,7 @@ from ..entry.public_names import makes_wrapped
 from ..entry.tables import Table
 from ..syntax.syntax_facts import stores
 from .loop_requests import LoopRequest
-from .site import SiteSource
+from .site_source import SiteSource
 from .sizes import Place, SizePattern, open_guards, places_of
 
 __all__ = [

@@ -18,8 +18,8 @@ from ..syntax.source import text_of
 from ..syntax.supported import KnownCalls, imported_modules
 from ..syntax.syntax_facts import NONE, children, declared_names, facts, listed, stores
 from .rewrite import Scope, Text, add_sites, reads_frames
-from .site import SitePlace
 from .site_code import lined
+from .site_source import SitePlace
 from .sited_module import SitedModule
 
 __all__ = ["rewritten"]

@@ -34,7 +34,8 @@ from .object_parts import (
     space,
 )
 from .path_naming import NamedStatements, named_statements
-from .site import Site, SiteSource
+from .site import Site
+from .site_source import SiteSource
 
 __all__ = ["PathValues"]
 

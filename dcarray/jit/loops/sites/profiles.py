@@ -80,11 +80,11 @@ class Profile:
             for number, part in zip(kept, parts, strict=True):
                 sites[number].kept, sites[number].part = True, part / _WHOLE
                 sites[number].heat()  # to load the others' plans may take longer than they save
-            for number in foreseen:
-                sites[number].foreseen = True
+            for number, part in zip(foreseen[::2], foreseen[1::2], strict=True):
+                sites[number].foreseen = part / _WHOLE
                 sites[number].heat()  # its loop may run once
             if repeats():
-                left = {*sites} - {sites[number] for number in kept + asked + foreseen}
+                left = {*sites} - {sites[number] for number in kept + asked + foreseen[::2]}
         pid = os.getpid()
 
         def end() -> None:
@@ -107,7 +107,8 @@ class Profile:
                 kept.append(number)
             elif site.asked or site.runs:
                 asked.append(number)
-        foreseen = [k for k, site in enumerate(sites) if k not in refused and ran_once(site)]
+        once = [k for k, site in enumerate(sites) if k not in refused and ran_once(site)]
+        foreseen = [n for k in once for n in (k, round(_WHOLE * max(sites[k].seconds, sites[k].foreseen)))]
         parts = [round(_WHOLE * sites[number].part) for number in kept]
         text = "/".join(" ".join(map(str, part)) for part in (kept, refused, asked, foreseen, parts))
         if text in ("////", self._known) and not (self._is_new and len(self._key) > _LEAST_CHARACTERS):

@@ -27,7 +27,7 @@ from ..syntax.supported import CHANGES_OF_LISTS, KnownCalls
 from ..syntax.syntax_facts import COMPREHENSIONS, NONE, Names, facts, loads, stores, walk
 from ..syntax.tries import caught_names
 from .emit import PlainBody, watch, with_site
-from .site import SitePlace, SiteSource, constant, watch_constant
+from .site_source import SitePlace, SiteSource, constant
 
 __all__ = ["Scope", "Text", "add_sites", "reads_frames"]
 
@@ -140,7 +140,6 @@ class _Adder:
         self._liveness = Liveness(body, scope.parameters, scope.always)
         self._unsure = (scope.bound | scope.shared).union(*[facts(stmt).gone for stmt in body])
         self._guarded = False  # by ``try`` or ``with``
-        self._is_inside = False  # of a loop
 
     def block(self, body: list[ast.stmt], outer: int, counters: Names) -> None:
         """Add the sites of a block, and of the blocks nested in it."""
@@ -155,18 +154,16 @@ class _Adder:
                 inside = self._loop(stmt, outer, counters)
                 counted = counters | _counters(stmt)
                 if _is_innermost(stmt):
-                    plainly = PlainBody(watch_constant(first), copied_block(stmt.body))
+                    plainly = PlainBody(constant(first, "watch"), copied_block(stmt.body))
             elif is_eligible_statement(stmt, self._scope.known):
                 inside = self._reduction([stmt], outer, counters)
             if inside == outer and (test := eligible_test(stmt, self._scope.known)) is not None:
                 inside = self._reduction([test], outer, counters, stmt)
-            before = self._guarded, self._is_inside
-            self._guarded |= isinstance(stmt, _GUARDING)
-            self._is_inside |= isinstance(stmt, ast.For | ast.While | ast.AsyncFor)
+            guarded, self._guarded = self._guarded, self._guarded or isinstance(stmt, _GUARDING)
             for inner in blocks_of(stmt):  # before the code around them changes
                 self.block(inner, outer if test else inside, counted)
-            self._guarded, self._is_inside = before
-            asked = [bool(place.again) or not place.source.is_loop for place in self._places[first:]]
+            self._guarded = guarded
+            asked = [place.resumable or not place.source.is_loop for place in self._places[first:]]
             if plainly is not None and any(asked):
                 self._watch(first)
             else:
@@ -194,8 +191,7 @@ class _Adder:
         if source is None:
             return outer
         read = self._read_again(loop) if may_resume(plain) else ""
-        again = "resume" if read else "" if self._is_inside or items else "foresee"
-        site = self._site(source, outer, again)
+        site = self._site(source, outer, bool(read))
         self._returns[site], self._reads[site] = returns, read
         if items is not None:
             self._items[site] = items
@@ -251,20 +247,22 @@ class _Adder:
             if place.watch < 0:
                 self._places[k] = place._replace(watch=first)
 
-    def _site(self, source: SiteSource, outer: int, again: str = "") -> int:
-        self._places.append(SitePlace(source, outer, again))
+    def _site(self, source: SiteSource, outer: int, resumable: bool = False) -> int:
+        self._places.append(SitePlace(source, outer, resumable))
         return len(self._places) - 1
 
     def _asking(
         self, stmts: Sequence[ast.stmt], number: int, tested: ast.If | ast.Assert | None = None,
         plainly: PlainBody | None = None,
     ) -> list[ast.stmt]:  # fmt: skip
-        source, _, again, _ = self._places[number]
+        source, _, resumable, _ = self._places[number]
         returns = self._returns.get(number, ())
         unsure = [name for name in source.needed if name in self._unsure]
         site, guarded = constant(number), self._guarded
         items, read = self._items.get(number), self._reads.get(number, "")
-        return with_site(stmts, site, source, again, returns, tested, plainly, unsure, guarded, read, items)
+        return with_site(
+            stmts, site, source, resumable, returns, tested, plainly, unsure, guarded, read, items
+        )
 
     def _source(
         self, stmts: Sequence[ast.stmt], counters: Names, returns: Sequence[ast.Return] = (),

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from .outcome import Outcome
     from .path_values import PathValues
     from .run_loop import LoopPlan
-    from .site import Site, SiteSource
+    from .site import Site
+    from .site_source import SiteSource
 
 __all__ = ["ShortRuns"]
 

@@ -17,115 +17,34 @@ from sys import _getframe
 from threading import get_ident
 from time import perf_counter
 from types import MethodType, SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 from dcarray.core import config, open_door
 from dcarray.core.faults import passed_over
 from dcarray.core.tools import unseen
-from dcarray.ir.records import record
 from dcarray.lowering.runtime.forks import HELD, held_in_forks
 from dcarray.tiering.admission import FADING, GIVEN_PLANNING, GIVEN_RUNS, GIVEN_SECONDS
 
 from .asking import asking_for, has_numpy
 from .headers import Headers, are_plainly_read
 from .outcome import Outcome
+from .site_source import SitePlace, SiteSource
 from .watch import Watch
 
-__all__ = ["Site", "SitePlace", "SiteSource", "constant", "sites_at", "watch_constant"]
-
-
-@record(frozen=True, slots=True)
-class SiteSource:
-    """The source text of a site's statements, and the names that they use.
-
-    Attributes
-    ----------
-    source : str
-        A loop, or several other statements, without indentation.
-    file : str
-    line, last : int
-        Its place in the program.
-    needed, others : tuple of str
-        The variables that the statements read before they bind them, after `ITEMS` if the program computes
-        what a loop goes through; and other global names that they read.
-    live : tuple of str
-        The variables that the statements bind and that may be read afterwards.
-    counters : frozenset of str
-        Those of ``needed`` that are variables of loops around the site: ints that change from run to run.
-    is_loop : bool
-    returns : bool
-        Whether the last statement is a ``return``.
-    is_nested : bool
-        Whether the statements have a loop inside a loop.
-    members : tuple of tuple of str
-        The attributes of names that the statements read, such as ``("np", "sqrt")``.
-    lists : tuple of str
-        The names of the lists that the statements lengthen or shorten.
-    shared : tuple of str
-        The variables that are global names.
-    by_identity : bool
-        Whether its module compares objects by identity.
-    """
-
-    source: str
-    file: str
-    line: int
-    last: int
-    needed: tuple[str, ...]
-    others: tuple[str, ...]
-    live: tuple[str, ...]
-    counters: frozenset[str] = frozenset()
-    is_loop: bool = True
-    returns: bool = False
-    is_nested: bool = False
-    members: tuple[tuple[str, ...], ...] = ()
-    lists: tuple[str, ...] = ()
-    shared: tuple[str, ...] = ()
-    by_identity: bool = False
-
-
-class SitePlace(NamedTuple):
-    """A site's source, and its relation to the module's other sites.
-
-    Attributes
-    ----------
-    source : SiteSource
-    outer : int
-        The number of the site around it; -1: none.
-    again : str
-        The step for which a loop's site is asked in each iteration, too: ``resume`` (compiled code may do the
-        remaining ones), ``foresee`` (it may do the loop's next run), or empty.
-    watch : int
-        The number of the innermost loop that it is at or in; -1: none.
-    """
-
-    source: SiteSource
-    outer: int
-    again: str
-    watch: int = -1
-
-
-def constant(number: int) -> str:
-    """Return the text constant that stands for a site in a syntax tree, until `site_code` replaces it by
-    the site in the compiled code."""
-    return f"dcarray's site {number}"
+__all__ = ["Site", "sites_at"]
 
 
 def sites_at(places: Sequence[SitePlace], names: dict[str, Any]) -> list[Site]:
     """Return new sites for these places, in code with the global names ``names``."""
     sites: list[Site] = []
-    for source, outer, again, _ in places:
-        sites.append(Site(source, names, None if outer < 0 else sites[outer], again))
+    for source, outer, resumable, _ in places:
+        sites.append(Site(source, names, None if outer < 0 else sites[outer], resumable))
     return sites
-
-
-def watch_constant(number: int) -> str:
-    """Return the text constant that stands for the watch of an innermost loop."""
-    return f"dcarray's watch {number}"
 
 
 _CHANGES = held_in_forks(threading.RLock())
 _SERVED: set[int] = set()  # threads in which a server finds a plan: it may call accelerated code itself
+_MOST_COPIES = 1000  # questions by copies of a site's code that run with other global names
 _KINDS = 6  # of values, which the program calls short runs for without asking
 
 
@@ -139,7 +58,7 @@ class Site:
         The global names of its code.
     outer : Site or None
         The site whose statements contain it; None: there is no such site.
-    again : str
+    resumable : bool
         See `SitePlace`.
 
     Attributes
@@ -159,9 +78,10 @@ class Site:
         The time of compiled code in terms of Python's, once both have been measured.
     asked : bool
         Whether this run of the program has asked for a plan.
-    foreseen, doubtful : bool
-        Whether a plan was asked for in the middle of a loop, for its next run; whether there was none for
-        some values, or an earlier run of the program left the site to Python.
+    foreseen : float
+        Seconds for which an earlier run of the program saw a loop running that did not begin again.
+    doubtful : bool
+        Whether there was no plan for some values, or an earlier run of the program left the site to Python.
     refused : str
         The reason why its statements are left to Python for good; empty if they are not.
     seconds : float
@@ -178,37 +98,40 @@ class Site:
     notes : set of int
         The threads that `note` was called in, until `noted` is.
     resume : callable
-        The function that the program calls in each iteration: `asking` for the step `again`.
+        The function that the program calls in each iteration, with its loop variable and range first.
     enter : callable
         The function that the program calls before the statements: `asking`, or a short run for values like
         those of the last run (`dcarray.jit.loops.sites.short_runs`).
     """
 
     __slots__ = (
-        "_done", "_held", "_seen", "_server", "_short", "again", "asked", "asks", "asks_again", "compiled",
+        "_copies", "_done", "_held", "_seen", "_server", "_short", "asked", "asks", "asks_again", "compiled",
         "doubtful", "due", "enter", "foreseen", "header", "inner", "kept", "known", "names", "notes", "outer",
-        "part", "planned", "recent", "refused", "resume", "runs", "seconds", "source", "watches",
+        "part", "planned", "recent", "refused", "resumable", "resume", "runs", "seconds", "source", "watches",
     )  # fmt: skip
 
     Unbound = NameError  # the program may have another thing of this name
     plain, fixed = staticmethod(are_plainly_read), staticmethod(partial(are_plainly_read, but=(list,)))
 
-    def __init__(self, source: SiteSource, names: dict[str, Any], outer: Site | None, again: str) -> None:
-        self.source, self.names, self.outer, self.again = source, names, outer, again
+    def __init__(
+        self, source: SiteSource, names: dict[str, Any], outer: Site | None, resumable: bool
+    ) -> None:
+        self.source, self.names, self.outer, self.resumable = source, names, outer, resumable
         self.watches: tuple[Watch, ...] = ()
         self.asks: object = False
         self.asks_again: object = False
-        self.known = self.kept = self.asked = self.doubtful = self.foreseen = False
+        self.known = self.kept = self.asked = self.doubtful = False
         self.inner: list[Site] = []
         self.notes: set[int] = set()
         self.header = Headers()
         self._held: dict[int, Any] = {}
         self.seconds = self.recent = self.compiled = self.planned = self.due = self._seen = 0.0
-        self.refused, self.runs, self.part = "", 0, 1.0
+        self.foreseen = 0.0
+        self.refused, self.runs, self.part, self._copies = "", 0, 1.0, 0
         self._server: Any = None
         self._done: set[int] = set()  # threads in which `resume` has done all iterations
         self.enter: Callable[..., tuple[Any, ...]] = self.ask
-        self.resume: Callable[..., tuple[Any, ...]] | None = None
+        self.resume = self.enter
         self._short: list[Any] = []  # the functions of `prefer`, the last one first
         if outer is not None:
             outer.inner.append(self)
@@ -236,7 +159,7 @@ class Site:
     def resuming(self, value: bool) -> None:
         self.asks_again = unseen() if value and not self.refused and has_numpy(self.heat) else False
         if self.asks_again is not False:
-            self.resume = self.asking(self.again)
+            self.resume = self.asking("resume")
         self._changed()
 
     def _changed(self) -> None:
@@ -288,9 +211,13 @@ class Site:
         if collects is None:
             collects = gc.isenabled()
             gc.disable()
-        if HELD or thread in _SERVED or _getframe(2).f_globals is not self.names:
+        is_copy = _getframe(2).f_globals is not self.names
+        if HELD or thread in _SERVED or is_copy:
             if collects:
                 gc.enable()
+            self._copies += is_copy
+            if self._copies > _MOST_COPIES:  # each takes as long as a few statements
+                self.refuse("its code runs with other global names, too")
             return ()
         held = hold()
         _SERVED.add(thread)
@@ -387,7 +314,7 @@ class Site:
     def heat(self) -> None:
         """Activate the site: it asks for a plan when the program reaches it next."""
         self.enabled = True
-        self.resuming = bool(self.again)
+        self.resuming = self.resumable
 
     def prefer(self, run: Any) -> None:
         """Have the program call a short run, then those for the kinds of values that came before, and `ask`

@@ -15,7 +15,8 @@ from types import CodeType
 from typing import Any
 
 from .codes import inner_codes
-from .site import Site, SitePlace, constant, watch_constant
+from .site import Site
+from .site_source import SitePlace, constant
 from .watch import Watch
 
 __all__ = ["lined", "with_constants"]
@@ -41,7 +42,7 @@ def with_constants(
     known: dict[str, Any] = {constant(k): site for k, site in enumerate(sites)}
     for place, site in zip(places, sites, strict=True):
         if place.watch >= 0:
-            known.setdefault(watch_constant(place.watch), Watch()).add(site)
+            known.setdefault(constant(place.watch, "watch"), Watch()).add(site)
     return _replaced(code, plain, known, left)
 
 

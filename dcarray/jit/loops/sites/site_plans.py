@@ -36,7 +36,8 @@ from .keys import Entry, guards_of, is_wrapped, reads_bound, watched_exceptions
 from .loop_requests import TOO_SHORT, LoopRequest
 from .plan_values import PlanMismatch
 from .run_loop import LoopPlan
-from .site import Site, SiteSource
+from .site import Site
+from .site_source import SiteSource
 from .sizes import SizePattern, SizesSeen, kind_of, places_of
 from .verdicts import need_plans
 
@@ -269,7 +270,7 @@ class SitePlans:
             self.entries.pop(entry.key, None)
             note(shown(reason), kind=kind, where=(self.source.file, self.source.line))
         else:
-            self.site.again, self.site.resuming = "", False  # the rest of a loop is no better
+            self.site.resumable = self.site.resuming = False  # the rest of a loop is no better
             self._report(entry, reason, self.source.line, kind)
 
     def refuse_entry(self, entry: Entry, reason: str, line: int) -> None:
@@ -283,7 +284,7 @@ class SitePlans:
 
     def _doubt(self, resumed: bool) -> None:
         if resumed:
-            self.site.again, self.site.resuming = "", False
+            self.site.resumable = self.site.resuming = False
         else:
             self.site.doubtful = True
             self._heat_outer()
@@ -313,7 +314,7 @@ class SitePlans:
             note(shown(reason), kind="loop", where=(self.source.file, self.source.line))
             self._heat_inner()
         self._strange += 1
-        self.site.foreseen = False
+        self.site.foreseen = 0.0
         if self._strange >= admission.STRANGE and not self.is_ready():
             self._give_up(shown(reason))
 

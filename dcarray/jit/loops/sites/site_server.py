@@ -48,7 +48,6 @@ class SiteServer:
         self._shared: set[int] = set()  # threads in which compiled code has done part of the iterations
         self._pace = admission.Pace()
         self._spent = 0.0  # seconds of questions in vain
-        self._is_inside = False  # of a loop, since the last run began
         self._row: tuple[Version, Entry, admission.InARow] | None = None  # Python's runs that are measured
         self._resting, self._unnamed = 0, ""  # runs in which the reason stands for which parts are no names
         self._plain = Version(site, None, self._give_up)
@@ -98,13 +97,15 @@ class SiteServer:
     # ---- from the program -------------------------------------------------------------------------------
     def enter(self, outcome: Outcome, values: tuple[Any, ...]) -> None:
         """Do what `Site.ask` does."""
-        begun, self._is_inside = perf_counter(), False
+        begun = perf_counter()
         version, entry = self._serve(outcome, values, None)
         results = outcome.results
         if version and results and entry and not entry.gain.judged and not version.short.in_trial:
             version.judge(entry, perf_counter() - begun)  # with what it takes to find and to begin the run
         if version and results and version.short.in_trial:
             version.short.ran(perf_counter() - begun)
+        if version and results and 0.0 < self.site.foreseen < perf_counter() - begun:
+            version.refuse(not_faster(perf_counter() - begun, self.site.foreseen), "slower")
         if not results:
             self._note_vain(version, entry, perf_counter() - begun)
             if version and entry and entry.plan is not None:  # it is Python's turn, for all iterations
@@ -142,12 +143,15 @@ class SiteServer:
         seconds = row.end(now)
         if seconds:
             self._row, self.site.enter = None, self.site.asking("enter")
-            self.site.resuming = self.site.again == "resume"
+            self.site.resuming = self.site.resumable
             entry.gain.python(seconds, True)
 
     def resume(self, outcome: Outcome, start: Any, items: range | None, values: tuple[Any, ...]) -> None:
         """Do what `Site.ask` does for the rest of a loop."""
         begun = perf_counter()
+        if not self.site.resumable:  # by what was known when its module was read
+            self.site.resuming = False
+            return
         if type(start) is not int or type(items) is not range or not ranks_may_differ():
             items = None
         if items is not None:
@@ -176,22 +180,9 @@ class SiteServer:
                 else:
                     version.plans.request(entry)
             elif entry is not None and entry.state is PlanState.READY and not entry.failures:
-                self.site.resuming = bool(self.site.again)  # it has just come
+                self.site.resuming = self.site.resumable  # it has just come
         if not results:
             self._note_vain(version, entry, perf_counter() - begun)
-
-    def foresee(self, outcome: Outcome, values: tuple[Any, ...]) -> None:
-        """Request the plan of a loop that runs for long and that compiled code cannot go on with: only the
-        interpreter knows where in its items it is.  The plan is for the next run, perhaps of the program."""
-        site = self.site
-        site.resuming = False
-        if not (self._is_inside and ranks_may_differ()):  # the next of many runs asks by itself
-            self._is_inside, site.due = True, site.seconds + admission.LONG_LOOP
-            return
-        version, entry = self._serve(outcome, values, False)
-        if version and entry and entry.state is PlanState.UNASKED:
-            site.foreseen = True
-            version.plans.request(entry)
 
     def leave(self, _: Outcome, now: float) -> None:
         """Do what `Site.leave` does, at the time ``now``."""
@@ -211,7 +202,7 @@ class SiteServer:
             entry.gain.python(took)
             entry.ended(took)
         if entry.plan is not None and self._row is None:
-            self.site.resuming = self.site.enabled and self.site.again == "resume"
+            self.site.resuming = self.site.enabled and self.site.resumable
         if entry.state is PlanState.UNASKED and (shared or entry.gain.may_pay()):
             version.plans.request(entry)
         elif entry.state is PlanState.UNASKED and entry.gain.cannot_pay():

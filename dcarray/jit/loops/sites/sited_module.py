@@ -8,8 +8,9 @@ from types import CodeType
 from typing import NamedTuple
 
 from .codes import note_codes
-from .site import Site, SitePlace, SiteSource
+from .site import Site
 from .site_code import with_constants
+from .site_source import SitePlace, SiteSource
 
 __all__ = ["SitedModule"]
 

@@ -104,8 +104,8 @@ def repeats() -> bool:
 def ran_once(site: Site) -> bool:
     """Whether a site's loop ran for long, or its plan was asked for meanwhile, and it did not begin again."""
     long = site.enabled and site.outer is None and site.seconds >= admission.HOT + admission.LONG_LOOP
-    once = site.foreseen or (site.source.is_loop and long and not site.asked)
-    return once and not (site.runs or site.refused)
+    is_loop = site.source.source.startswith(("for ", "while "))
+    return bool(site.foreseen or (is_loop and long and not site.asked)) and not (site.runs or site.refused)
 
 
 def _gain(guesses: bool) -> float:

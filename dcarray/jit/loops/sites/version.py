@@ -95,9 +95,8 @@ class Version:
             It takes the results.
         values, given, owners
             The site's values, and the two results of `read` for them.
-        start : int, False or None
-            The loop variable at which a loop is resumed; None: the statements run from their beginning;
-            False: the entry is looked for, and nothing runs.
+        start : int or None
+            The loop variable at which a loop is resumed; None: the statements run from their beginning.
         """
         if self.is_refused:
             return None
@@ -162,6 +161,8 @@ class Version:
                 return None  # by its own times, a rank may have given up what another one runs
         if options.jit == "eager" and self.site.was_tried and not (self._in_blocks or watchers):
             options = replaced(options, jit="background")
+            for inner in self.site.every_inner():  # Python is measured without them
+                inner.enabled = inner.resuming = False
         self.is_timed = options.jit != "eager"
         last = self._last if own and not watchers and start is None else None
         if last is not None and self._try_last(outcome, last, values, options):
@@ -174,7 +175,7 @@ class Version:
                 self.refuse("converting its lists takes longer than running it", kind)
                 return None
             expected = self._lists.expected(values)
-            if expected > self.site.seconds and self.is_timed:  # the loop may take less
+            if expected > self.site.seconds + self.site.foreseen and self.is_timed:  # the loop may take less
                 self.site.put_off(expected)
                 return None
             values = self._lists.elements(values)
@@ -187,8 +188,8 @@ class Version:
                 values = processors.ordinary
                 outcome.steps.insert(0, processors.back)
         entry = self.plans.find(values, start, options)
-        if entry is None or start is False:
-            return entry
+        if entry is None:
+            return None
         plan = self.plans.plan_of(entry, options)
         outcome.is_brief = entry.is_brief(values, start)
         if plan is None or not self._may_run(outcome, plan):

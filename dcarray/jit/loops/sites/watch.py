@@ -33,7 +33,7 @@ class Watch:
 
     def look(self) -> None:
         """Compute ``on`` anew, since a site has changed."""
-        on = any(site.resuming or (site.enabled and not site.again) for site in self._sites)
+        on = any(site.resuming or (site.enabled and not site.resumable) for site in self._sites)
         self.on = unseen() if on else False
 
     def __reduce__(self) -> Any:

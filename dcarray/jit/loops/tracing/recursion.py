@@ -289,7 +289,10 @@ class Recursions(Comprehensions):
         others = [window.array for window, written in shared]
         if any(written and others.count(window.array) > 1 for window, written in shared):
             raise self.scope.fail("a function gets an array twice, and writes it")
-        frames = sum(map(_frames_of, frame.called[self.outside :])) or 1
+        # a comprehension has a frame, too, and a C function that takes it counts as one up to Python 3.11
+        sources = [function_of_text(function.source) for function in frame.called[self.outside :]]
+        deeper = [any(isinstance(one, Comprehension) for one in walk(source)) for source in sources]
+        frames = len(deeper) + 2 * sum(deeper) or 1
         depth = Apply("add", (self.depth, const(frames, _INT)), _INT)
         numbers = [self._stored_number(depth, "depth")]
         for name, kind in signature.parameters:
@@ -342,12 +345,6 @@ def _is_array_kind(kind: Any) -> bool:
 def _array_of(value: Value) -> Any:
     """Return an array as it is, the array of a list of numbers, and any other value as it is."""
     return value.array if isinstance(value, NumberList) else value
-
-
-def _frames_of(function: Function) -> int:
-    """Return how much deeper a call by a function is than the function: a comprehension has a frame, too, and
-    a C function that takes it counts as one up to Python 3.11."""
-    return 1 + 2 * any(isinstance(one, Comprehension) for one in walk(function_of_text(function.source)))
 
 
 def _results_of(tree: ast.FunctionDef) -> int | None:
