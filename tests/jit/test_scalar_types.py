@@ -87,15 +87,16 @@ BODIES = {
         return high, low, -high, abs(low), high > low
     """,
     "set back": """
-        s = 0.0
+        s = u = 0.0
         for i in range(len(a)):
+            u = s
             if b[i] > 0.7:
                 s += b[i]
                 if a[i] > 0.5:
                     s = s * 0.5
             else:
                 s = 0.0
-        return s, s + 1.0
+        return s, s + 1.0, u
     """,
     "in a nest": """
         s = 0.0
@@ -132,8 +133,7 @@ STATEMENTS = [
 OF_INTS = [
     "s += c[i]", "s = s + 1", "s = 3", "t = s", "t = t + s", "t = 7 - s", "s -= t", "t += a[i]",
     "t = len(a) - t", "b[i] = s", "s = 2 if t > 1 else s", "t = s + t", "s = i", "s = c[i] - s", "s = s * 2",
-    "t = t + t", "b[s % len(b)] = t", "t = c[s % len(c)]", "p = None if s > 4 else i",
-    "t = s if p is None else p",
+    "t = t + t", "b[s % len(b)] = t", "t = c[s % len(c)]", "p = None if t else i", "t = s if p is None else p",
 ]  # fmt: skip
 
 

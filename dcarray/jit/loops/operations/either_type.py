@@ -38,6 +38,7 @@ __all__ = [
     "either_kind",
     "int_or_float",
     "int_or_numpy",
+    "kinds_of",
     "of_both",
     "present",
     "value_and_type",
@@ -53,6 +54,11 @@ def as_key(key: Value) -> Value:
     if isinstance(key, slice):
         return slice(*map(as_key, (key.start, key.stop, key.step)))
     return key.numpy if isinstance(key, PythonOrNumpy) and key.numpy.kind == "l" else key
+
+
+def kinds_of(value: Value) -> Any:
+    """Return a number's `kind_of`, or those of a tuple's or list's items."""
+    return [*map(kinds_of, value)] if isinstance(value, tuple | list) else kind_of(value)
 
 
 def either_kind(*values: Value) -> Either | None:

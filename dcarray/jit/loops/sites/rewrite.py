@@ -153,7 +153,8 @@ class _Adder:
             if isinstance(stmt, ast.For | ast.While):
                 inside = self._loop(stmt, outer, counters)
                 counted = counters | _counters(stmt)
-                if _is_innermost(stmt):
+                # no other loop, and nothing that may not be duplicated
+                if all(facts(one).kinds.isdisjoint(_OWN_CODE) for one in stmt.body):
                     plainly = PlainBody(constant(first, "watch"), copied_block(stmt.body))
             elif is_eligible_statement(stmt, self._scope.known):
                 inside = self._reduction([stmt], outer, counters)
@@ -327,11 +328,6 @@ def _with_name(text: str, items: ast.expr, indent: int) -> str:
 def _has_loop(body: Sequence[ast.stmt]) -> bool:
     """Whether statements are or contain a loop or a comprehension."""
     return any(not facts(stmt).kinds.isdisjoint(_LOOPS) for stmt in body)
-
-
-def _is_innermost(loop: LoopNode) -> bool:
-    """Whether a loop contains no other loop, and nothing that may not be duplicated."""
-    return all(facts(stmt).kinds.isdisjoint(_OWN_CODE) for stmt in loop.body)
 
 
 def _position(body: Sequence[ast.stmt], stmt: ast.stmt) -> int:

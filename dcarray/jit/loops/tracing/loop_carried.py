@@ -20,7 +20,7 @@ from dcarray.ir.ops import const
 
 from ..entry.entry_values import DType
 from ..operations.descriptions import change_of
-from ..operations.either_type import either_in, either_kind, int_or_float, value_and_type
+from ..operations.either_type import either_in, either_kind, int_or_float, kinds_of, value_and_type
 from ..operations.memory import Checkpoint
 from ..operations.numbers import MAX_COUNTER
 from ..operations.values import (
@@ -48,11 +48,7 @@ from .stacks import Stacks
 _U8, _BOOL = np.dtype(np.uint64), np.dtype(np.bool_)
 MAX_UNROLLED = 8  # iterations of a loop that is unrolled
 _MAX_RETRACES = 8
-_WIDER = {
-    (int, float),
-    (int, complex),
-    (float, complex),
-}  # types that a name may have, one after the other
+_WIDER = {(int, float), (int, complex), (float, complex)}  # types that a name may have, one after the other
 _MAX_STEP = 16  # of a counter that needs no check of its range
 
 
@@ -337,6 +333,11 @@ class LoopBodies(Stacks):
         self.memory.restore(checkpoint)
         first = self._trace(loop, assumed, first=True)
         same = all(self._refine(n, assumed[n], loop, first) == assumed[n] for n in loop.names)
+        if loop.count < 2:  # the first iteration may be the last one, too
+            ends = [
+                [one.names.get(n) for n in sorted(loop.after - {*loop.names})] for one in (first, iteration)
+            ]
+            same &= kinds_of(ends[0]) == kinds_of(ends[1])
         if not same or not are_same_with(values, first.block, iteration.block):
             raise different
         self.memory.restore(after)
