@@ -133,7 +133,7 @@ STATEMENTS = [
 OF_INTS = [
     "s += c[i]", "s = s + 1", "s = 3", "t = s", "t = t + s", "t = 7 - s", "s -= t", "t += a[i]",
     "t = len(a) - t", "b[i] = s", "s = 2 if t > 1 else s", "t = s + t", "s = i", "s = c[i] - s", "s = s * 2",
-    "t = t + t", "b[s % len(b)] = t", "t = c[s % len(c)]", "p = None if t else i", "t = s if p is None else p",
+    "t = t + t", "b[s % len(b)] = t", "t = c[s % 1]", "p = None if t else i", "t = 1 if p is None else p",
 ]  # fmt: skip
 
 
