@@ -37,7 +37,9 @@ JITS: dict[str, dict[str, str]] = {
     "recorded": {"DCARRAY_JIT": "eager", "DCARRAY_EAGER_BELOW": "0"},
 }
 LIMIT = 120  # seconds of a process
-MEMORY = 8 << 30  # bytes that a process may map; a program of which more is asked has a MemoryError
+MEMORY = 8 << 30  # bytes that a process may map besides those that it has; for more it gets a MemoryError
+    8 << 30
+)  # bytes that a process may map besides what it has; a program that asks for more has a MemoryError
 # Functions that are not decorated, besides those of `HEAD`: what calls the others, and what these call back.
 _KEPT = re.compile("main|scene|tick|cb|child")
 
@@ -128,7 +130,8 @@ def _child(way: str, path: Path, environment: dict[str, str], output: Path) -> N
 
 def limit_memory() -> None:
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY if hard < 0 else min(MEMORY, hard), hard))
+    most = MEMORY + int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (most if hard < 0 else min(most, hard), hard))
 
 
 def _last(error: BaseException) -> str:
@@ -138,8 +141,7 @@ def _last(error: BaseException) -> str:
 def _forked(way: str, path: Path, environment: dict[str, str]) -> str:
     output = path.with_suffix(".out")
     sys.stdout.flush()
-    child = os.fork()
-    if child == 0:
+    if (child := os.fork()) == 0:
         _child(way, path, environment, output)
     _, status = os.waitpid(child, 0)
     return output.read_text() + f"exit status {os.waitstatus_to_exitcode(status)}\n"
