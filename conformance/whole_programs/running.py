@@ -38,8 +38,6 @@ JITS: dict[str, dict[str, str]] = {
 }
 LIMIT = 120  # seconds of a process
 MEMORY = 8 << 30  # bytes that a process may map besides those that it has; for more it gets a MemoryError
-    8 << 30
-)  # bytes that a process may map besides what it has; a program that asks for more has a MemoryError
 # Functions that are not decorated, besides those of `HEAD`: what calls the others, and what these call back.
 _KEPT = re.compile("main|scene|tick|cb|child")
 
