@@ -159,19 +159,18 @@ class KnownCalls:
         """Return the names of the attributes that statements may assign, and of the methods that they may
         call, by the program's functions, too; None if they call others."""
         names: set[str] = set()
-        every, left = [*nodes], [*nodes]
+        left, called = [*nodes], set[str]()  # by their texts: a function's tree may be another one each time
         while left:
             for node in walk(left.pop()):
                 if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
                     names.add(node.attr)
-                if not isinstance(node, ast.Call):
+                if not isinstance(node, ast.Call) or (text := ast.unparse(node.func)) in called:
                     continue
+                called.add(text)
                 bodies = self._called(node.func, names)
                 if bodies is None:
                     return None
-                new = [body for body in bodies if not any(body is one for one in every)]
-                every += new
-                left += new
+                left += bodies
         return frozenset(names)
 
     def _called(self, callee: ast.expr, methods: set[str]) -> Sequence[ast.AST] | None:
