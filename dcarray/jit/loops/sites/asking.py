@@ -13,7 +13,7 @@ from dcarray.core.when_imported import when_imported
 __all__ = ["asking_for", "has_numpy", "note_source"]
 
 
-_own_imports: list[str] = []  # the first word by which a module of the program may say that it imports NumPy
+_own_imports: list[str] = []  # a word of each module of the program that may import NumPy itself
 
 
 def note_source(source: str | bytes) -> None:

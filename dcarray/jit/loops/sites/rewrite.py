@@ -211,7 +211,8 @@ class _Adder:
         again; empty if the loop, or functions that it calls, may assign names or attributes in them."""
         if not isinstance(loop, ast.For):
             return "plain"
-        scope, ends, has_length = self._scope, loads(loop.iter), "len" in loads(loop.iter)
+        scope, ends = self._scope, loads(loop.iter)
+        has_length = "len" in ends
         read = {node.attr for node in walk(loop.iter) if isinstance(node, ast.Attribute)} - {"shape", "size"}
         changed = scope.known.changes(*loop.body) if read or has_length else NONE
         may_change = read if changed is None else read & changed
@@ -285,7 +286,7 @@ class _Adder:
             return None
         text = "return " * (at is not None) + self._text.of(stmts)
         if items is not None:
-            text = _with_name(text, items, first.col_offset)
+            text = _text_with_name(text, items, first.col_offset)
         if is_noted:
             read = loads(*returns)
             live |= (read & stores(*stmts)) | {ENDED, *filter(is_kept, read)}
@@ -317,7 +318,7 @@ class _Adder:
         return None if source in self._without else source
 
 
-def _with_name(text: str, items: ast.expr, indent: int) -> str:
+def _text_with_name(text: str, items: ast.expr, indent: int) -> str:
     """Return a loop's source with `ITEMS` in place of ``items``, which are in its first line."""
     head, *others = text.encode().split(b"\n")
     assert items.end_col_offset is not None
