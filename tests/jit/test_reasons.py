@@ -12,7 +12,7 @@ N = 3000
 LOOP = "def f(x, n):\n    {start}\n    for i in range(n):\n        {step}\n    return a"
 CASES = [
     ("a = 0.0", "a = a + x[i : i + 1]", "begin with a = np.zeros", "a = np.zeros(1)"),
-    ("a = None", "a = i if a is None else max(a, i)", "begin with a = int(0)", "a = int(0)"),
+    ("a = x[:2]", "a = a.sum()", "begin with a = np.float64(0)", "a = np.float64(0)"),
     ("a = 0", "a = max(a, x[i])", "an extremum of a number of type int and", "a = x[0]"),
 ]
 
