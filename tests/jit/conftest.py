@@ -6,13 +6,15 @@ import pytest
 
 import dcarray as dc
 from dcarray.jit.loops.sites.sampler import SAMPLER
+from dcarray.tiering import admission
 
 
 @pytest.fixture(autouse=True)
 def only_who_asks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no site be hot since a test takes long on a busy machine, but in tests marked ``hot``."""
+    """Have no site be hot or given up since a busy machine takes long, but in tests marked ``hot``."""
     if request.node.get_closest_marker("hot") is None:
         monkeypatch.setattr(SAMPLER, "_count", lambda site, now, seconds: None)
+        monkeypatch.setattr(admission, "_ALLOWED", 10.0)  # seconds of questions in vain
 
 
 @pytest.fixture(autouse=True)

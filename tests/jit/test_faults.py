@@ -96,7 +96,7 @@ def stub(*args, **named):
 def raising():
     raise ArithmeticError("a fault")
 """
-BORDER = give, put_sites, with_sites, Site.plain
+BORDER = give, put_sites, with_sites
 FOLDERS = ("dcarray.jit.loops.sites.", "dcarray.jit.loops.entry.", "dcarray.plans.")
 
 

@@ -19,7 +19,7 @@ from written import written
 
 import dcarray as dc
 from dcarray.core.native import BUILT
-from dcarray.jit.loops.sites import codes, headers, pruning, sampler
+from dcarray.jit.loops.sites import codes, pruning, sampler
 from dcarray.jit.loops.sites.functions import put_sites
 from dcarray.jit.loops.sites.loop_requests import TOO_SHORT
 from dcarray.jit.loops.sites.modules import compile_module
@@ -175,9 +175,6 @@ def test_other_threads_have_the_main_thread_prune(monkeypatch: pytest.MonkeyPatc
     assert ran == ["MainThread"]
     with pytest.raises(Own):
         have_done(fail)
-    monkeypatch.setattr(headers, "open_door", lambda name: fail())
-    with pytest.raises(Own):
-        headers.are_plainly_read((1, "real"))
 
 
 @needs_extension

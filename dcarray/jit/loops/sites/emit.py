@@ -6,9 +6,10 @@
         x = x + a[i]         is           case [[x, i]]:
                                               pass
                                           case _:
-                                              for i in range(n):
+                                              span = range(n)
+                                              for i in span:
                                                   if site.asks_again:
-                                                      match site.resume(i, range(n), n, x):
+                                                      match site.resume(i, span, n, x):
                                                           case [[x, i]]:
                                                               pass
                                                       if site.done():
@@ -38,8 +39,9 @@ The program gets no new names, lines keep their numbers, and errors are raised w
 How a loop ended, by a ``return`` or without ``break``, is a number among its site's results, which a pattern
 compares.  The ``else`` of a loop stands there three times: in the loop, after compiled code did all
 iterations, and after it did the remaining ones.  A name that may not be bound is looked up before the site is
-asked.  Only what compiled code returns has a hidden name, which is no identifier; and none in ``try`` and
-``with``, whose code may see it.
+asked.  What compiled code returns has a hidden name, which is no identifier; and none in ``try`` and
+``with``, whose code may see it.  So has the range of a running loop (``span``) in functions; in a module's
+code its site keeps it.
 """
 
 from __future__ import annotations
@@ -92,7 +94,7 @@ def watch(loop: ast.For | ast.While, plainly: PlainBody) -> None:
 def with_site(
     stmts: Sequence[ast.stmt], constant: str, source: SiteSource, resumable: bool,
     returns: Sequence[ast.Return] = (), tested: ast.If | ast.Assert | None = None,
-    plainly: PlainBody | None = None, unsure: Sequence[str] = (), guarded: bool = False, read: str = "",
+    plainly: PlainBody | None = None, unsure: Sequence[str] = (), guarded: bool = False, span: str = "",
     items: ast.expr | None = None,
 ) -> list[ast.stmt]:  # fmt: skip
     """Return statements with the code that asks their site.
@@ -116,8 +118,8 @@ def with_site(
         The names among those that the site needs that may not be bound.
     guarded : bool, optional
         Whether other code may run between a ``return`` and the end of the function.
-    read : str, optional
-        The name of the site's method that says whether the ends of a range may be read again.
+    span : str, optional
+        The name that keeps the range of a running loop; empty: the site keeps it, in a module's code.
     items : ast.expr, optional
         The part of a loop's iterable that is computed before the site is asked
         (`dcarray.jit.loops.syntax.eligibility.items_apart`).
@@ -142,12 +144,11 @@ def with_site(
     def call(name: str, at: ast.stmt | ast.expr | None, *args: ast.expr) -> ast.expr:
         return new(ast.Call, at, part(name, at), [*args], [])
 
-    def paths(node: ast.AST) -> list[list[ast.expr]]:
-        """Return the names that an expression reads, with the attributes that it reads of their values."""
-        if isinstance(node, ast.Name):
-            return [[new(ast.Name, first, node.id, _LOAD)]]
-        step = [new(ast.Constant, first, node.attr)] if isinstance(node, ast.Attribute) else []
-        return [[*path, *step] for child in ast.iter_child_nodes(node) for path in paths(child)]
+    def place(at: ast.stmt | ast.expr, context: ast.expr_context) -> ast.expr:
+        """Return the place that keeps the range of a running loop."""
+        if span:
+            return new(ast.Name, at, span, context)
+        return new(ast.Attribute, at, new(ast.Constant, at, constant), "range", context)
 
     def both(at: ast.stmt | ast.expr | None, *values: ast.expr) -> ast.expr:
         return new(ast.BoolOp, at, ast.And(), [*values])
@@ -242,15 +243,15 @@ def with_site(
         tested.test = chosen
         return [*before, tested]
     orelse: list[ast.stmt] = []
-    left: list[ast.stmt] = []
+    begins, left = list[ast.stmt](), list[ast.stmt]()
     if isinstance(first, ast.For | ast.While):
         orelse = first.orelse
         if resumable:
             start: list[ast.expr] = [new(ast.Constant, first, None), new(ast.Constant, first, None)]
             if isinstance(first, ast.For) and isinstance(first.target, ast.Name):
-                ends = [new(ast.Tuple, first, path, _LOAD) for path in paths(first.iter)]
-                rest = new(ast.IfExp, first, call(read, first, *ends), first.iter, start[0])
-                start = [new(ast.Name, first, first.target.id, _LOAD), rest]
+                begins = [new(ast.Assign, first.iter, [place(first.iter, _STORE)], first.iter)]
+                first.iter = place(first.iter, _LOAD)
+                start = [new(ast.Name, first, first.target.id, _LOAD), place(first, _LOAD)]
             finished = new(ast.If, first, call("done", first), [new(ast.Break, first)], [])
             again, *more = reversed(asked("resume", *start))
             again = both(first, *more, again) if more else again
@@ -284,7 +285,7 @@ def with_site(
         taken = new(ast.IfExp, items, is_known, call("header.take", items), items)
         first.iter = with_items(first.iter, items, taken)
         asking.insert(1, call("header.known", first))
-    return [*before, taking(both(first, *asking), [*body, *left], False)]
+    return [*before, taking(both(first, *asking), [*begins, *body, *left], False)]
 
 
 def _put_before(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence, Set
-from functools import partial
-from opcode import opmap
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 from weakref import ref
@@ -32,8 +30,6 @@ __all__ = [
     "bindings", "function_code", "functions_of", "give", "holders", "put_sites", "remove_sites",
     "stays_pythons", "with_sites",
 ]  # fmt: skip
-
-_STORE_GLOBAL = opmap["STORE_GLOBAL"]
 
 holders: dict[int, list[ref[FunctionType]]] = {}  # callbacks would run handlers of signals, and lose errors
 """By the identity of a code object with sites, functions that run it."""
@@ -144,7 +140,7 @@ def _known_calls(function: FunctionType, tree: ast.FunctionDef) -> KnownCalls:
     own = {n: one for n, one in classes.items() if one.__module__ == names.get("__name__")}
     methods = _MethodTrees([*own.values()])
     unknown = frozenset([*own, *[n for n, one in held.items() if stays_pythons(one)]])
-    return KnownCalls(modules, _Trees(names), methods, unknown, partial(_bound_names, names))
+    return KnownCalls(modules, _Trees(names), methods, unknown)
 
 
 _PYTHONS = ("dcarray.comm", "dcarray.jit.program")
@@ -158,20 +154,6 @@ def stays_pythons(value: Any) -> bool:
     if where is None:
         where = (value if isinstance(value, type) else kind).__module__
     return str(where).startswith(_PYTHONS)
-
-
-def _bound_names(names: Mapping[str, Any]) -> frozenset[str]:
-    """Return global names that a module's functions and methods may assign: too many rather than too few."""
-    kinds = [vars(one) for one in list(names.values()) if isinstance(one, type)]
-    held = [one for space in (names, *kinds) for one in list(space.values())]
-    codes = [original(one) for one in held if type(one) is FunctionType and one.__globals__ is names]
-    assigned: set[str] = set()
-    while codes:
-        code = codes.pop()
-        codes += inner_codes(code)
-        if _STORE_GLOBAL in code.co_code[::2]:
-            assigned.update(code.co_names)
-    return frozenset(assigned)
 
 
 class _Trees(Mapping[str, ast.FunctionDef]):

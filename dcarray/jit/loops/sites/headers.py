@@ -1,19 +1,11 @@
-"""What headers of loops compute: conditions of ``while``, items of ``for``, ends of ranges."""
+"""What headers of loops compute: conditions of ``while``, items of ``for``."""
 
 from __future__ import annotations
 
-import sys
 from sys import _getframe
 from typing import Any
 
-from dcarray.core import open_door
-from dcarray.core.faults import is_fault
-
-from ..syntax.path_names import Step
-
-__all__ = ["Headers", "are_plainly_read", "is_plain"]
-
-_PLAIN = [*map(type, (0, 0.0, 0j, True, "", b"", [], (), {}, {0}, range(0), int, None, len, sys))]
+__all__ = ["Headers"]
 
 
 class Headers(dict[int, Any]):
@@ -48,30 +40,3 @@ class Headers(dict[int, Any]):
     def take(self) -> Any:
         """Return the condition's value or the items, once."""
         return self.pop(id(_getframe(1)))
-
-
-def is_plain(*values: Any) -> bool:
-    """Whether these values are Python's or NumPy's own, so that none of them has code of the program's."""
-    numpy = sys.modules.get("numpy")
-    kinds, scalars = [*_PLAIN, getattr(numpy, "ndarray", bool)], getattr(numpy, "generic", bool)
-    return all(any(type(v) is kind for kind in kinds) or issubclass(type(v), scalars) for v in values)
-
-
-def are_plainly_read(*paths: tuple[Any, ...], but: tuple[type, ...] = ()) -> bool:
-    """Whether reading attributes, of each path's first value and so on, runs no code of the program's, and
-    gives no instances of the classes ``but``."""
-    from dcarray.core.interrupts import HeldSignals  # which imports NumPy
-
-    with HeldSignals():
-        try:
-            part = open_door("sites").SiteServer.part
-            for value, *names in paths:
-                for name in names:
-                    value = value if is_plain(value) else part(value, Step("attribute", name))
-                if not is_plain(value) or isinstance(value, but):
-                    return False
-        except Exception as error:  # the program asks
-            if not is_fault(error):
-                raise
-            return False
-    return True

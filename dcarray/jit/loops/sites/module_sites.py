@@ -28,7 +28,7 @@ _COMPILERS = frozenset(
     {"numba", "pythran", "cython", "taichi", "dace", "jax", "torch", "triton", "transonic"}
 )
 _LOOKED_AT = frozenset(
-    {ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Call, ast.Global}
+    {ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Call}
 )
 _YIELDS = frozenset({ast.Yield, ast.YieldFrom, ast.Await})
 
@@ -89,9 +89,7 @@ class _Module:
                 if isinstance(inner, ast.FunctionDef):
                     methods.setdefault(mangled(inner.name, node.name), []).append(inner)
         classes = frozenset([node.name for node in tree.body if isinstance(node, ast.ClassDef)])
-        declared = [node.names for node in self._nodes if isinstance(node, ast.Global)]
-        bound = NONE.union(*declared)
-        self._known = KnownCalls(modules, functions, methods, classes, lambda: bound)
+        self._known = KnownCalls(modules, functions, methods, classes)
         self._known.look()
         self.places: list[SitePlace] = []
         self.places_of: dict[tuple[str, int], list[int]] = {}
@@ -109,7 +107,8 @@ class _Module:
         variables = stores(*self._tree.body) - _imported(self._nodes)
         shared = _global_reads(self._table)
         always = variables if not self._is_script else variables & (shared | _global_reads(self._table, True))
-        scope = Scope(variables, variables, NONE, NONE, always, self._known, variables, self._sees_identity)
+        seen = self._sees_identity
+        scope = Scope(variables, variables, NONE, NONE, always, self._known, variables, seen, is_module=True)
         self._add(self._tree.body, scope, ("<module>", 1))
 
     def _keeps_code(self, decorator: ast.expr) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence, Set
 from typing import NamedTuple
 
 from ..entry.members import member_paths
-from ..entry.names import ENDED, ITEMS
+from ..entry.names import ENDED, ITEMS, RANGE
 from ..syntax.appends import appending_calls, every_growing_call, growing_names, list_of
 from ..syntax.eligibility import (
     eligible_test,
@@ -23,7 +23,7 @@ from ..syntax.exits import blocks_of, copied_block
 from ..syntax.liveness import Liveness, LoopNode
 from ..syntax.loop_exits import has_exits, is_kept, lowered_loop, program_name, without_else
 from ..syntax.source import is_faithful
-from ..syntax.supported import CHANGES_OF_LISTS, KnownCalls
+from ..syntax.supported import KnownCalls
 from ..syntax.syntax_facts import COMPREHENSIONS, NONE, Names, facts, loads, stores, walk
 from ..syntax.tries import caught_names
 from .emit import PlainBody, watch, with_site
@@ -70,6 +70,8 @@ class Scope(NamedTuple):
         The variables that are global names.
     sees_identity : bool
         Whether code around it compares objects by identity: then no site returns a number that exists.
+    is_module : bool
+        Whether it is a module's code, all of whose names other code sees.
     """
 
     variables: Names
@@ -80,6 +82,7 @@ class Scope(NamedTuple):
     known: KnownCalls
     shared: Names = NONE
     sees_identity: bool = False
+    is_module: bool = False
 
 
 def reads_frames(root: ast.AST, known: KnownCalls) -> bool:
@@ -135,7 +138,6 @@ class _Adder:
     ) -> None:  # fmt: skip
         self._scope, self._text, self._places, self._without = scope, text, places, without
         self._returns: dict[int, list[ast.Return]] = {}  # of loops, by the number of the site
-        self._reads: dict[int, str] = {}  # the results of `_read_again`, by the number of the site
         self._items: dict[int, ast.expr] = {}  # see `items_apart`, by the number of the site
         self._liveness = Liveness(body, scope.parameters, scope.always)
         self._unsure = (scope.bound | scope.shared).union(*[facts(stmt).gone for stmt in body])
@@ -191,9 +193,8 @@ class _Adder:
         source = self._source([own], counters, returns, True, items=items)
         if source is None:
             return outer
-        read = self._read_again(loop) if may_resume(plain) else ""
-        site = self._site(source, outer, bool(read))
-        self._returns[site], self._reads[site] = returns, read
+        site = self._site(source, outer, may_resume(plain))
+        self._returns[site] = returns
         if items is not None:
             self._items[site] = items
         return site
@@ -205,21 +206,6 @@ class _Adder:
         copy = ast.For(loop.target, with_items(loop.iter, items, name), loop.body, loop.orelse)
         self._liveness.add_copy(ast.copy_location(copy, loop), loop)
         return copy
-
-    def _read_again(self, loop: LoopNode) -> str:
-        """Return the name of the site's method that says whether the ends of a loop's range may be read
-        again; empty if the loop, or functions that it calls, may assign names or attributes in them."""
-        if not isinstance(loop, ast.For):
-            return "plain"
-        scope, ends = self._scope, loads(loop.iter)
-        has_length = "len" in ends
-        read = {node.attr for node in walk(loop.iter) if isinstance(node, ast.Attribute)} - {"shape", "size"}
-        changed = scope.known.changes(*loop.body) if read or has_length else NONE
-        may_change = read if changed is None else read & changed
-        if may_change or scope.known.may_bind(ends - (scope.variables - scope.shared)):
-            return ""
-        may_grow = has_length and (changed is None or not changed.isdisjoint(CHANGES_OF_LISTS))
-        return "fixed" if may_grow else "plain"
 
     def _reduction(
         self, stmts: Sequence[ast.stmt], outer: int, counters: Names, at: ast.stmt | None = None
@@ -261,10 +247,11 @@ class _Adder:
         returns = self._returns.get(number, ())
         unsure = [name for name in source.needed if name in self._unsure]
         site, guarded = constant(number), self._guarded
-        items, read = self._items.get(number), self._reads.get(number, "")
+        span = RANGE.format(number) if resumable and not self._scope.is_module else ""
         return with_site(
-            stmts, site, source, resumable, returns, tested, plainly, unsure, guarded, read, items
-        )
+            stmts, site, source, resumable, returns, tested, plainly, unsure, guarded, span,
+            self._items.get(number),
+        )  # fmt: skip
 
     def _source(
         self, stmts: Sequence[ast.stmt], counters: Names, returns: Sequence[ast.Return] = (),

@@ -12,7 +12,6 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from sys import _getframe
 from threading import get_ident
 from time import perf_counter
@@ -26,7 +25,7 @@ from dcarray.lowering.runtime.forks import HELD, held_in_forks
 from dcarray.tiering.admission import FADING, GIVEN_PLANNING, GIVEN_RUNS, GIVEN_SECONDS
 
 from .asking import asking_for, has_numpy
-from .headers import Headers, are_plainly_read
+from .headers import Headers
 from .outcome import Outcome
 from .site_source import SitePlace, SiteSource
 from .watch import Watch
@@ -107,11 +106,11 @@ class Site:
     __slots__ = (
         "_copies", "_done", "_held", "_seen", "_server", "_short", "asked", "asks", "asks_again", "compiled",
         "doubtful", "due", "enter", "foreseen", "header", "inner", "kept", "known", "names", "notes", "outer",
-        "part", "planned", "recent", "refused", "resumable", "resume", "runs", "seconds", "source", "watches",
+        "part", "planned", "range", "recent", "refused", "resumable", "resume", "runs", "seconds", "source",
+        "watches",
     )  # fmt: skip
 
     Unbound = NameError  # the program may have another thing of this name
-    plain, fixed = staticmethod(are_plainly_read), staticmethod(partial(are_plainly_read, but=(list,)))
 
     def __init__(
         self, source: SiteSource, names: dict[str, Any], outer: Site | None, resumable: bool

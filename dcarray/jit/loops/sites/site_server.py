@@ -16,8 +16,8 @@ from dcarray.plans.slot import PlanState
 from dcarray.tiering import admission
 
 from .keys import Entry
+from .loop_range import LoopRange
 from .loop_requests import TOO_SHORT, LoopRequest
-from .object_parts import part
 from .outcome import Outcome
 from .path_values import PathValues
 from .pruning import prune_soon
@@ -40,8 +40,6 @@ class SiteServer:
     versions : list of Version
     """
 
-    part = staticmethod(part)
-
     def __init__(self, site: Site) -> None:
         self.site = site
         self._running: dict[int, tuple[float, Version | None, Entry | None]] = {}  # by thread: Python's runs
@@ -49,6 +47,7 @@ class SiteServer:
         self._pace = admission.Pace()
         self._spent = 0.0  # seconds of questions in vain
         self._row: tuple[Version, Entry, admission.InARow] | None = None  # Python's runs that are measured
+        self._range: LoopRange | None = None
         self._resting, self._unnamed = 0, ""  # runs in which the reason stands for which parts are no names
         self._plain = Version(site, None, self._give_up)
         self.versions: list[Version] = []
@@ -152,7 +151,12 @@ class SiteServer:
         if not self.site.resumable:  # by what was known when its module was read
             self.site.resuming = False
             return
-        if type(start) is not int or type(items) is not range or not ranks_may_differ():
+        if items is not None:
+            self._range = self._range or LoopRange(self.site.source, self.site.names)
+            if type(start) is not int or not self._range.is_still(items, values):
+                self.site.resumable = self.site.resuming = False
+                return
+        if not ranks_may_differ():
             items = None
         if items is not None:
             self._pace.look(begun, start, items)

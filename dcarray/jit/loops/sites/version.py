@@ -23,9 +23,9 @@ from ..entry.lists import ListElements
 from ..entry.members import Check, still_hold, watched_members
 from ..entry.texts import Texts
 from ..syntax.path_names import shown
-from .headers import is_plain
 from .keys import MISSING, Entry, is_wrapped, watched_exceptions
 from .list_conversion import ListConversion
+from .loop_range import is_plain
 from .outcome import Outcome
 from .path_values import PathValues
 from .run_loop import LoopPlan

@@ -243,8 +243,7 @@ def _only_names(target: ast.expr) -> bool:
 
 def may_resume(loop: LoopNode) -> bool:
     """Whether compiled code may do the remaining iterations of a loop that has begun: a ``while``, or a loop
-    over a range whose bounds its body does not assign.  They have to be numbers, lengths or attributes, and
-    are read again."""
+    over a range whose ends can be computed again and do not change in its body."""
     if isinstance(loop, ast.While):
         return is_pure(loop.test)
     items = loop.iter
@@ -255,18 +254,5 @@ def may_resume(loop: LoopNode) -> bool:
         isinstance(loop.target, ast.Name)
         and all(map(is_pure, items.args))
         and loads(*items.args).isdisjoint(changed)
-        and all(_is_length(node) for end in items.args for node in walk(end))
         and loop.target.id not in stores(*loop.body)
     )
-
-
-def _is_length(node: ast.AST) -> bool:
-    """Whether a part of a bound is no element of an array or a list, nor computed from elements."""
-    match node:
-        case ast.Call(ast.Name("len")):
-            return True
-        case ast.Call(ast.Name("min" | "max"), args):
-            return len(args) > 1
-        case ast.Call(ast.Name("abs" | "int")) | ast.Subscript(ast.Attribute(attr="shape")):
-            return True
-    return not isinstance(node, ast.Call | ast.Subscript)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from .appends import every_growing_call
 from .syntax_facts import NONE, Names, facts, walk
 
 __all__ = [
     "BUILTINS",
-    "CHANGES_OF_LISTS",
     "CMATH",
     "DRAWS",
     "MATH",
@@ -98,7 +97,6 @@ _BY_MODULE = {
 _OF_VALUES = METHODS | DRAWS | RANDOM
 _MAKERS = frozenset(("argsort", "choice", "flatten", "nonzero", "permutation", "permuted", "ravel", "tolist"))
 _ITERATORS = frozenset(("load", "memmap", "ndenumerate", "ndindex", "nditer"))
-CHANGES_OF_LISTS = frozenset(("append", "clear", "extend", "insert", "pop", "remove"))
 
 
 class KnownCalls:
@@ -114,17 +112,14 @@ class KnownCalls:
         The methods of the program's classes, by name.
     unknown : frozenset of str, optional
         Global names whose calls are not understood, such as classes: compiled code cannot make objects.
-    bound : callable, optional
-        Returns the global names that the program's functions assign.
     """
 
     def __init__(
         self, modules: Mapping[str, str], functions: Mapping[str, ast.FunctionDef],
         methods: Mapping[str, Sequence[ast.FunctionDef]] | None = None, unknown: Names = NONE,
-        bound: Callable[[], Names] = frozenset,
     ) -> None:  # fmt: skip
         self._modules, self._functions, self._methods = modules, functions, methods or {}
-        self._unknown, self._bound = unknown, bound
+        self._unknown = unknown
         self._known: dict[str, bool] = {}
         self._known_methods: dict[str, bool] = {}
 
@@ -150,43 +145,6 @@ class KnownCalls:
                     excluded.append(node.msg)
         apart = {id(node) for root in excluded for node in walk(root)} | {id(node) for node in without}
         return all(self._is_known(call.func) for call in calls if id(call) not in apart)
-
-    def may_bind(self, names: Names) -> bool:
-        """Whether functions of the program may assign some of these names, if they are global."""
-        return bool(names) and not names.isdisjoint(self._bound())
-
-    def changes(self, *nodes: ast.AST) -> Names | None:
-        """Return the names of the attributes that statements may assign, and of the methods that they may
-        call, by the program's functions, too; None if they call others."""
-        names: set[str] = set()
-        left, called = [*nodes], set[str]()  # by their texts: a function's tree may be another one each time
-        while left:
-            for node in walk(left.pop()):
-                if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-                    names.add(node.attr)
-                if not isinstance(node, ast.Call) or (text := ast.unparse(node.func)) in called:
-                    continue
-                called.add(text)
-                bodies = self._called(node.func, names)
-                if bodies is None:
-                    return None
-                left += bodies
-        return frozenset(names)
-
-    def _called(self, callee: ast.expr, methods: set[str]) -> Sequence[ast.AST] | None:
-        """Return the program's functions that a call may mean, and add the name of a method to ``methods``;
-        None: it may mean others, too."""
-        if isinstance(callee, ast.Name):
-            own = self._functions.get(callee.id)
-            return [own] if own is not None else [] if callee.id in BUILTINS else None
-        if not isinstance(callee, ast.Attribute):
-            return None
-        module = self._modules.get(callee.value.id) if isinstance(callee.value, ast.Name) else None
-        if module is not None:
-            return [] if module in _BY_MODULE else None
-        methods.add(callee.attr)
-        known = callee.attr in _OF_VALUES or callee.attr in CHANGES_OF_LISTS
-        return self._methods.get(callee.attr, [] if known else None)
 
     def makes_items(self, expression: ast.expr) -> bool:
         """Whether an expression makes an array or a list by calls that are not compiled, or a part of one."""
