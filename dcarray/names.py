@@ -49,7 +49,7 @@ def find(name: str) -> Any:
     of_standard = ("__array_api_version__", "__array_namespace_info__")
     if name.startswith("__") and name not in of_standard:  # `import` asks for others
         raise AttributeError(f"module 'dcarray' has no attribute {name!r}")
-    from .api import array, lazy_selection  # noqa: F401  (its import registers selections)
+    from .api import array
 
     if home is not None:
         return getattr(array, name)

@@ -69,9 +69,6 @@ def get(x: Handle, key: Any) -> Any:
         ):
             return _view(x, *place)
     if not window.is_basic(key):
-        selected = x._select(key)
-        if selected is not None:
-            return selected
         if isinstance(key, Handle) and masked_assignment.is_mask(x, key) and communicator() is None:
             result = on_device(x, key)
             return gather(x, x._evaluated(), key._evaluated()) if result is None else result

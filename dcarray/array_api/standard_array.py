@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.api.array import evaluate, ndarray
+from dcarray.api.array import ndarray
 from dcarray.api.functions.fallback import SEQUENCES
-from dcarray.api.lazy_selection import Selected
 from dcarray.core.handle import as_class, small
 
 
@@ -49,8 +48,6 @@ class _Call:
 
     def back(self, value: Any) -> Any:
         """Return a value in which standard arrays replace ordinary wrapped arrays and NumPy's scalars."""
-        if type(value) is Selected:
-            evaluate(value)
         kind = type(value)
         if kind is ndarray or (isinstance(value, ndarray) and value._device is not None):
             known = self.given.get(id(value))

@@ -31,7 +31,6 @@ How to get at the elements:
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -79,11 +78,10 @@ class Handle:
     _small_view: (
         NDArray | None
     )  # that view, if it is so small that NumPy is to work on it when nothing is pending
-    # What a slot that is still empty is found from, when somebody asks for it.  Which of three things it is
+    # What a slot that is still empty is found from, when somebody asks for it.  Which of two things it is
     # follows from how the array was made:
     #   by `part`, `_index` is empty: shape and index of the array that it is a view of, and the key;
-    #   a view that NumPy made, `_index` and `_store` are empty: the store in whose memory `locate` finds it;
-    #   a selection, all slots are empty: its `Choice` (`Selected._choice` in dcarray/api/lazy_selection.py).
+    #   a view that NumPy made, `_index` and `_store` are empty: the store in whose memory `locate` finds it.
     _origin: Any
 
     def __getattr__(self, name: str) -> Any:
@@ -106,16 +104,6 @@ class Handle:
     def dtype(self) -> np.dtype[Any]:
         a = self._small
         return self._store.dtype if a is None else a.dtype
-
-    def _select(self, key: Any) -> Any:
-        """Return ``self[mask]`` as a pending selection (`dcarray.api.lazy_selection`); None if it cannot
-        be."""
-        return None
-
-    def _finish_selection(self, rec: Any) -> Callable[[], None]:
-        """Return the function to call for this array after a recording has run; it does nothing unless it is
-        a selection."""
-        return _nothing
 
     def _evaluated(self) -> NDArray:
         """Return the plain view of this array's memory, after all pending writes to it have run."""
@@ -211,10 +199,6 @@ class Handle:
 
     def _window(self) -> window.Index:
         return window.identity(len(self._shape)) if self._index is None else self._index
-
-
-def _nothing() -> None:
-    pass
 
 
 def register(store: Store) -> None:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from types import FrameType
 from typing import Any
 
-from dcarray.api.lazy_selection import Selected
 from dcarray.core import open_door
 from dcarray.core.config import current
 from dcarray.core.counters import counters, settle
@@ -177,8 +176,7 @@ def _callers_arrays() -> Iterator[tuple[str, Any]]:
     for one in reversed(frames):
         if not one.f_code.co_filename.startswith(_PACKAGE):
             for name, value in one.f_locals.items():
-                array = isinstance(value, Handle) and type(value) is not Selected
-                if array and value._small is None and value._index is None:
+                if isinstance(value, Handle) and value._small is None and value._index is None:
                     yield name, value._store
 
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from dcarray.api.array import ndarray, wrap
-from dcarray.api.lazy_selection import Selected
 from dcarray.core import config
 from dcarray.core.device_backend import device_backend
 from dcarray.core.processes import communicator
@@ -91,7 +90,7 @@ class _Conversion:
             return wrapped
         if kind is tuple:
             return tuple([self.to_wrapped(v) for v in value])
-        if kind is ndarray or kind is Selected or _is_on_device(value):
+        if kind is ndarray or _is_on_device(value):
             self.had_wrapped = True
         elif kind.__name__ in GENERATORS and (wrapped := wrap_generator(value)) is not value:
             self.generators[id(wrapped)] = wrapped, value
@@ -101,7 +100,7 @@ class _Conversion:
     def to_plain(self, value: Any) -> Any:
         """Return a result with plain arrays in place of wrapped ones; lists and dictionaries are changed."""
         kind = type(value)
-        if kind is ndarray or kind is Selected or _is_on_device(value):
+        if kind is ndarray or _is_on_device(value):
             known = self.pairs.get(id(value))
             if known is None:  # an array that occurs twice stays one
                 plain = value._small if kind is ndarray else None  # as `unwrap_result` has it

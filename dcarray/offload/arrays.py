@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 
 from dcarray.api import indexing
-from dcarray.api.array import evaluate, ndarray, wrap
+from dcarray.api.array import ndarray, wrap
 from dcarray.api.dispatch import DISPATCH
 from dcarray.api.functions.fallback import SEQUENCES
-from dcarray.api.lazy_selection import Selected
 from dcarray.core.devices import common_device
 from dcarray.core.handle import Handle, as_class, small
 from dcarray.core.native import BUILT
@@ -104,8 +103,6 @@ class _Call:
     def back(self, value: Any) -> Any:
         """Return a value in which arrays of the device replace ordinary arrays; an array that `into` has made
         is replaced by the original."""
-        if type(value) is Selected:
-            evaluate(value)
         kind = type(value)
         if kind is ndarray or (self.plain and kind is np.ndarray):
             known = self.given.get(id(value))
@@ -288,13 +285,13 @@ def _getitem(self: DeviceArray, key: Any) -> Any:
 
 
 def _setitem(self: DeviceArray, key: Any, value: Any) -> None:
-    """Do ``self[key] = value``.  With a mask, it is recorded for a single number or a lazy selection."""
+    """Do ``self[key] = value``.  With a mask, it is recorded for a single number."""
     basic = is_basic(key)
     if basic and self._small is None and _is_own(self, value):
         with recording_for(self._device):
             ndarray.__setitem__(self, key, value)
         return
-    recorded = basic or (_is_mask(self, key) and (type(value) is Selected or not np.ndim(value)))
+    recorded = basic or (_is_mask(self, key) and not np.ndim(value))
     if recorded or not is_large(self) or not indexed.set_items(type(self), self, key, value):
         _usual_setitem(self, key, value)
 

@@ -74,23 +74,16 @@ class Recording:
     unstored : int
         The slot of an array that is not to be stored though it is alive; see
         `dcarray.recording.rematerialise`.
-    selections : list of weak reference
-        The selections by masks (`dcarray.api.lazy_selection`) made while it was recorded, which are gathered
-        after the run.
-    history : object
-        The value numbering of its entries; see `dcarray.recording.value_numbering`.
     program : Program or None
         This rank's program, where several ranks have run it.
-    latest_mask : weak reference or None
-        The last mask that selected something; see `dcarray.recording.masked_assignment`.
     watched : int
         The floating-point exceptions, as FPE bits, that some statement does not ignore.
     """
 
     __slots__ = (
         "__weakref__", "arena", "composed", "device", "done", "due", "entry_limit", "failure",
-        "guard", "held_elements", "history", "iteration_ends", "kinds", "latest_mask",
-        "leftover", "log", "news", "one_off", "parts", "program", "selections", "session", "sites", "slots",
+        "guard", "held_elements", "iteration_ends", "kinds",
+        "leftover", "log", "news", "one_off", "parts", "program", "session", "sites", "slots",
         "state", "unstored", "urgent", "views", "watched", "writes",
     )  # fmt: skip
 
@@ -114,10 +107,7 @@ class Recording:
         self.program: Any = None
         self.failure: Exception | None = None
         self.unstored = -1
-        self.selections: list[Any] = []
         self.guard: Any = None
-        self.history: Any = None
-        self.latest_mask: Any = None
         self.writes = False
         self.one_off = False
         self.iteration_ends = session.iteration_ends
@@ -280,7 +270,6 @@ class Recording:
         """Remove the last entry."""
         self.log.pop()
         self.sites.pop()
-        self.history = None
 
     def scalar_addresses(self) -> list[int]:
         return [self.arena + 16 * k for k in range(len(self.kinds))]

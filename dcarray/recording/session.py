@@ -150,17 +150,12 @@ class Session:
             current = self.rec
             if (rec is not None and rec is not current) or not current.log:
                 return
-            gather = [x._finish_selection(current) for s in current.selections if (x := s()) is not None]
-            try:
-                if current.writes:
-                    with HeldSignals():
-                        after = self._run(current)
-                else:  # it can run again after an interrupt
+            if current.writes:
+                with HeldSignals():
                     after = self._run(current)
-                left = self.rec
-            finally:
-                for selection in gather:
-                    selection()
+            else:  # it can run again after an interrupt
+                after = self._run(current)
+            left = self.rec
         after()
         if rec is None:
             left.check()
@@ -202,7 +197,7 @@ class Session:
         rec.done = True
         self._arenas.append((rec.arena, rec.views))
         # stores may keep a finished recording alive, but not what it held
-        rec.log, rec.slots, rec.leftover, rec.selections = [], [], None, []
+        rec.log, rec.slots, rec.leftover = [], [], None
 
     def _run(self, rec: Recording) -> Callable[[], None]:
         if simulated() is not self._rank and any(

@@ -34,30 +34,6 @@ def flushes(f: Callable[[int], Any], turns: int) -> list[int]:
 
 
 @built
-def test_selections_that_are_folded_and_gathered_all_the_same_are_in_vain() -> None:
-    a = np.random.default_rng(4).random(N)
-    x = dc.asarray(a.copy())
-
-    def turn(k: int) -> None:
-        nonlocal x, a
-        x, a = x[x > 0.01 * k], a[a > 0.01 * k]
-        assert x.sum() == pytest.approx(a.sum(), rel=1e-13) and len(x) == len(a)
-
-    assert sum(flushes(turn, 20)[-10:]) == 0
-    np.testing.assert_array_equal(np.asarray(x), a)
-
-
-@built
-def test_selections_that_are_only_folded_stay_recorded() -> None:
-    a = np.random.default_rng(4).random(200 * N)
-    x = dc.asarray(a)
-    for k in range(8):
-        before = counters.statements
-        assert x[x > 0.01 * k].max() == a[a > 0.01 * k].max()
-        assert counters.statements - before >= 4
-
-
-@built
 def test_rows_are_chosen_at_once_where_that_was_learned() -> None:
     rng = np.random.default_rng(5)
     for order in ("C", "F"):

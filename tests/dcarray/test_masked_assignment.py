@@ -1,9 +1,5 @@
-"""Assignments and selections by masks: everything as in NumPy, recorded where it can be."""
+"""Assignments and selections by masks: everything as in NumPy; assignments are recorded where they can be."""
 
-import copy
-import operator
-import pickle
-import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -14,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray.api.lazy_selection import Selected
 from dcarray.core.processes import communicator
-from dcarray.recording import masked_assignment
 
 MODES: tuple[dict[str, Any], ...] = ({}, {"eager_below": 0, "jit": "off"}, {"eager_below": 0, "jit": "eager"})
 RECORDED = MODES[1]
@@ -24,7 +18,6 @@ RECORDED = MODES[1]
 
 def outcome(program: Callable[..., Any], arrays: list[np.ndarray], wrap: bool) -> Any:
     """Values, dtypes, warnings and error of a program."""
-    masked_assignment._IN_VAIN.clear()
     given = [dc.asarray(a.copy()) if wrap else a.copy() for a in arrays]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -58,24 +51,6 @@ A = np.linspace(-2.0, 2.0, 60).reshape(5, 12)
 B = np.cos(A * 7)
 COMPLEX = A + 1j * B
 COUNTS = np.arange(60).reshape(5, 12) - 20
-
-
-def mandelbrot(z: Any, c: Any, n: Any) -> None:
-    for k in range(6):
-        inside = np.less(abs(z), 2.0)
-        n[inside] = k
-        z[inside] = z[inside] ** 2 + c[inside]
-    n[n == 5] = 0
-
-
-@pytest.mark.one_process("how many kernels run")
-def test_an_iteration_under_a_mask_is_one_kernel_without_numpy() -> None:
-    check(mandelbrot, np.zeros_like(COMPLEX), COMPLEX, COUNTS)
-    # else what is overwritten is copied before, by another kernel
-    with dc.options(**RECORDED), np.errstate(all="ignore"):
-        z, c, n = (dc.asarray(a.copy()) for a in (COMPLEX, COMPLEX, COUNTS))
-        shown = str(dc.explain(mandelbrot, z, c, n))
-    assert "1 kernel run" in shown
 
 
 @pytest.mark.parametrize("program", [
@@ -201,19 +176,6 @@ def test_a_selection_is_of_its_moment() -> None:
     check(swapped, A[:4], B)
 
 
-def test_equal_masks_are_known_as_long_as_nothing_changes() -> None:
-    with dc.options(**RECORDED):
-        x = dc.asarray(A.copy())
-        x[x > 0] = np.sqrt(x[x > 0])
-        assert not x._idle()
-        v = x[(x > 0) & (x < 8)]
-        assert type(v + x[(x > 0) & (x < 8)]) is Selected
-        assert type(v + x[(x > 0) & (x < 9)]) is dc.ndarray
-        v = x[x > 0]
-        x[-1] = 3
-        assert type(v + x[x > 0]) is dc.ndarray
-
-
 def test_accelerated_functions_give_plain_selections() -> None:
     @dc.accelerate
     def function(x: Any) -> Any:
@@ -335,50 +297,3 @@ def test_ufuncs_under_masks(program: Callable[..., Any]) -> None:
     check(program, A, np.maximum(B, -0.9).round(1))
     check(program, COUNTS, COUNTS[::-1])
     check(program, A.astype("f4"), B)
-
-
-@pytest.mark.one_process("one thread of a rank works on arrays in blocks")
-@pytest.mark.parametrize("mode", MODES)
-def test_selections_wherever_arrays_are(mode: dict[str, Any]) -> None:
-    want = A[A > 0]
-    total = want.size
-    with dc.options(**mode):
-        x = dc.asarray(A.copy())
-
-        def chosen() -> Any:
-            masked_assignment._IN_VAIN.clear()
-            return x[x > 0]
-
-        def y() -> Any:
-            return dc.asarray(np.zeros(total))
-
-        thread_saw: list[Any] = []
-        v = chosen()
-        thread = threading.Thread(target=lambda: thread_saw.append(np.asarray(v) * 2))
-        thread.start()
-        thread.join()
-        np.testing.assert_array_equal(thread_saw[0], want * 2)
-        for same in (
-            pickle.loads(pickle.dumps(chosen())), copy.copy(chosen()), copy.deepcopy(chosen()),
-            np.asarray(memoryview(chosen())), dc.asarray(chosen()), dc.array(chosen()),
-            np.concatenate([chosen()[:5], chosen()[5:]]), y() + chosen(), np.zeros(total) + chosen(),
-            operator.iadd(y(), chosen()), operator.iadd(np.zeros(total), chosen()),
-            np.add(chosen(), 0, y()), np.add(chosen(), 0, np.zeros(total)), chosen().astype("f8"),
-            dc.evaluate(chosen()), chosen().reshape(-1, 1)[:, 0],
-        ):  # fmt: skip
-            np.testing.assert_array_equal(same, want)
-        for target in (y(), np.zeros(total)):
-            target[:] = chosen()
-            target += chosen()
-            np.testing.assert_array_equal(target, want * 2)
-        v = chosen()
-        v.sort()
-        np.testing.assert_array_equal(v, np.sort(want))
-        v = chosen()
-        v[:3] = 0
-        assert not np.asarray(v)[:3].any()
-        standard = chosen().__array_namespace__()
-        z = standard.asarray(A)
-        assert type(z[z > 0]) is type(z)
-        labels = dc.asarray(np.arange(60).reshape(5, 12) % 7)
-        assert sum(part.size for part in [x[labels == k] for k in range(7)]) == 60

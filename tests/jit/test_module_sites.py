@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from opcode import opmap
 from pathlib import Path
-from types import CodeType, SimpleNamespace
+from types import CodeType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_source import indent, programs
 from site_oracle import Oracle
+from written import written
 
 import dcarray as dc
 from dcarray.jit.loops.sites.importer import install_importer
@@ -114,6 +115,48 @@ def test_a_range_is_known_to_be_the_same_while_its_ends_are(end: str, change: st
     assert span.is_still(begun, [names[name] for name in loop.source.needed]) == (end != "h.m")  # a property
     exec(change, names)
     assert not span.is_still(begun, [names[name] for name in loop.source.needed])
+
+
+MENTIONS = """
+import {module}
+a = t = 0.0
+for k in range(20):
+    a = a + k
+    t = a * 2
+{read}
+def f(n):
+    u = 0.0
+    for k in range(n):
+        u = k * 0.5
+    return {module}.evaluate("u * 2")
+print(f(9) if "{module}" == "reader" else 0)
+"""
+
+
+@pytest.mark.parametrize(("module", "read", "live"), [
+    ("reader", 'print(reader.evaluate("t + 1"))', True), ("reader", '"t"', False),
+    ("math", 'print("t")', False), ("math", 'np.bmat("t")', True), ("math", '__name__ == "__main__"', False),
+    ("math", 'timeit("t", setup="from __main__ import t")', True), ("__main__", "print(__main__)", True),
+    ("sys", 'sys.modules["a"]', True),
+])  # fmt: skip
+def test_names_in_strings_are_live_if_they_may_be_looked_up(module: str, read: str, live: bool) -> None:
+    text = MENTIONS.format(module=module, read=read)
+    (loop,) = [site for site in compiled(text) if site.resumable and "t = a" in site.source.source]
+    assert ("t" in loop.source.live) == live
+
+
+def test_libraries_find_names_in_the_frames_of_their_callers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def evaluate(text: str) -> Any:
+        frame = sys._getframe(1)
+        return eval(text, frame.f_globals, frame.f_locals)
+
+    reader = ModuleType("reader")
+    reader.evaluate = evaluate  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "reader", reader)
+    text = MENTIONS.format(module="reader", read='print(reader.evaluate("t + 1"))')
+    assert said(text, True) == said(text, None)[:-1] == [(381.0,), (8.0,)]
+    f = written(text.partition("print(f")[0] + "pass", reader=reader)
+    assert dc.accelerate(f)(9) == 8.0
 
 
 def test_all_names_of_an_imported_module_are_live() -> None:

@@ -275,8 +275,8 @@ def with_site(
     asking = [asks, *asked("enter")]
     if isinstance(first, ast.While) and is_pure(first.test) and not isinstance(first.test, ast.Constant):
         test, true, false = first.test, *[new(ast.Constant, first, one) for one in (True, False)]
-        entering = new(ast.BoolOp, first, ast.Or(), [both(first, *asking), call("header.note", first, true)])
-        asking = [asks, new(ast.IfExp, first, test, entering, call("header.note", first, false))]
+        entering = new(ast.BoolOp, first, ast.Or(), [both(first, *asking), call("header.hold", first, true)])
+        asking = [asks, new(ast.IfExp, first, test, entering, call("header.hold", first, false))]
         is_known = both(test, part("header", test), call("header.known", test))
         first.test = new(ast.IfExp, test, is_known, call("header.take", test), test)
     if items is not None:

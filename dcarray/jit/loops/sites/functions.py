@@ -15,10 +15,11 @@ from ..syntax.cells import free_names
 from ..syntax.definitions import undecorated
 from ..syntax.identity import text_compares_identity
 from ..syntax.liveness import parameters_of
+from ..syntax.mentions import text_mentions
 from ..syntax.originals import called_by, original
 from ..syntax.source import CO_COROUTINE, CO_GENERATOR, names_in, source_of
 from ..syntax.supported import KnownCalls, imported_modules
-from ..syntax.syntax_facts import declared_names, listed, walk
+from ..syntax.syntax_facts import Names, declared_names, listed, walk
 from .codes import bound, every, inner_codes
 from .rewrite import Scope, Text, add_sites, reads_frames
 from .site import Site, sites_at
@@ -85,7 +86,7 @@ def function_code(
 
     text = Text(source.text, code.co_filename)
     whole = "".join(linecache.getlines(code.co_filename, function.__globals__))
-    sees_identity = text_compares_identity(whole)
+    sees_identity, words = text_compares_identity(whole), text_mentions(whole)
     places: list[SitePlace] = []
     places_of: dict[tuple[str, int], list[int]] = {}
     with listed(source.tree):
@@ -94,7 +95,7 @@ def function_code(
             return None
         for inner, tree in [*_definitions(code, source.tree)]:
             before = len(places)
-            add_sites(tree.body, _scope(inner, tree, known, sees_identity), text, places, without)
+            add_sites(tree.body, _scope(inner, tree, known, sees_identity, words), text, places, without)
             places_of[inner.co_name, inner.co_firstlineno] = [*range(before, len(places))]
     sited = source.compile_tree(source.tree) if places else None
     return None if sited is None else SitedModule(lined(sited), places, places_of)
@@ -116,7 +117,9 @@ def _definitions(code: CodeType, tree: ast.FunctionDef) -> Iterator[tuple[CodeTy
             yield from _definitions(inner, node)
 
 
-def _scope(code: CodeType, tree: ast.FunctionDef, known: KnownCalls, sees_identity: bool) -> Scope:
+def _scope(
+    code: CodeType, tree: ast.FunctionDef, known: KnownCalls, sees_identity: bool, words: Names
+) -> Scope:
     local, free = frozenset((*code.co_varnames, *code.co_cellvars)), frozenset(code.co_freevars)
     cells, shared = local & free_names(code, False), declared_names(tree, ast.Global)
     return Scope(
@@ -124,7 +127,7 @@ def _scope(code: CodeType, tree: ast.FunctionDef, known: KnownCalls, sees_identi
         (local - cells) | free | shared,
         free | shared,
         parameters_of(tree),
-        cells | free | shared | local & free_names(code, True),
+        cells | free | shared | local & (free_names(code, True) | words),
         known,
         shared,
         sees_identity,

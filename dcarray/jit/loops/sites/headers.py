@@ -13,14 +13,11 @@ class Headers(dict[int, Any]):
     them: it does not compute its condition or items again, since the program's objects may note that.  The
     program's frame calls each method: a handler of a signal that calls the same function has another one."""
 
-    def note(self, value: bool) -> tuple[()]:
-        """Keep the condition's value until the frame's loop takes it; return no value for the site."""
+    def hold(self, value: Any) -> tuple[()]:
+        """Keep the condition's value, or what the loop is to go through, until the loop takes it; return no
+        results for the site."""
         self[id(_getframe(1))] = value
         return ()
-
-    def hold(self, items: Any) -> None:
-        """Keep what the loop is to go through, unless compiled code does."""
-        self[id(_getframe(1))] = items
 
     def held(self) -> Any:
         """Return what `hold` keeps."""

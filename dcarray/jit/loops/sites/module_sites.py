@@ -13,6 +13,7 @@ from dcarray.lowering.runtime.parsing import parse
 
 from ..syntax.identity import compares_identity
 from ..syntax.liveness import parameters_of
+from ..syntax.mentions import mentioned, mentions_main
 from ..syntax.private_names import has_private, mangle, mangled
 from ..syntax.source import text_of
 from ..syntax.supported import KnownCalls, imported_modules
@@ -73,7 +74,9 @@ class _Module:
         self, tree: ast.Module, nodes: Sequence[ast.AST], table: symtable.SymbolTable, source: str, file: str,
         is_script: bool,
     ) -> None:  # fmt: skip
-        self._tree, self._table, self._is_script = tree, table, is_script
+        self._tree, self._table = tree, table
+        self._is_script = is_script and not mentions_main(nodes)
+        self._mentioned = mentioned(nodes)
         lines = source.splitlines(keepends=True)
         self._text = Text(partial(text_of, lines, 1), file)
         self._nodes = [node for node in nodes if type(node) in _LOOKED_AT]
@@ -106,7 +109,8 @@ class _Module:
             return
         variables = stores(*self._tree.body) - _imported(self._nodes)
         shared = _global_reads(self._table)
-        always = variables if not self._is_script else variables & (shared | _global_reads(self._table, True))
+        read = shared | _global_reads(self._table, True) | self._mentioned
+        always = variables & read if self._is_script else variables
         seen = self._sees_identity
         scope = Scope(variables, variables, NONE, NONE, always, self._known, variables, seen, is_module=True)
         self._add(self._tree.body, scope, ("<module>", 1))
@@ -134,7 +138,7 @@ class _Module:
             (local - cells) | free | shared,
             free | shared,
             parameters_of(node),
-            cells | free | shared | local & _free(table, True),
+            cells | free | shared | local & (_free(table, True) | self._mentioned),
             self._known,
             shared,
             self._sees_identity,
