@@ -290,8 +290,9 @@ def test_where_nobody_says_how_much_processor_time_a_server_had_it_stays(monkeyp
 
 
 @pytest.mark.parametrize("words", ["raise SystemExit", "import os; os.write(0, b'x' * 99)", None, signal])
-def test_without_a_server_a_thread_compiles(monkeypatch, words):
+def test_without_a_server_a_thread_compiles(monkeypatch, words, tmp_path):
     monkeypatch.setattr(client, "CLIENT", client.PlanningClient())
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # where no planning process waits
     if words is None:
         monkeypatch.setattr(sys, "executable", "/nowhere/python3")
     elif words is signal:  # the program has a handler of SIGCHLD, which is to see no other children
