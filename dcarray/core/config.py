@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from time import monotonic
 from typing import Any, Final
 
 from dcarray.core import cores
+from dcarray.core.clocks import monotonic
 from dcarray.core.device_names import resolve
 from dcarray.ir.records import record, replaced
 

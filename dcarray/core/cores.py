@@ -72,7 +72,8 @@ def _around(mount: str, path: str) -> Iterator[str]:
 
 
 def _read(file: str) -> str:
-    with open(file, encoding="utf-8", errors="surrogateescape") as text:
+    handle = os.open(file, os.O_RDONLY)  # the program may have another `open`
+    with os.fdopen(handle, encoding="utf-8", errors="surrogateescape") as text:
         return text.read()
 
 

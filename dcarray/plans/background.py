@@ -7,7 +7,6 @@ import ctypes
 import math
 import os
 import threading
-import time
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +15,7 @@ from itertools import count
 from threading import Lock
 from typing import Any, NamedTuple
 
+from dcarray.core.clocks import monotonic
 from dcarray.core.uncollected import thread_without_collections, waiting
 from dcarray.lowering.runtime.forks import held_in_forks
 from dcarray.tiering.admission import PATIENCE, SUSPECT
@@ -39,7 +39,7 @@ class _Heap:
     def used(self) -> None:
         """Note that a job has run; give free memory back if the last time is `REST` seconds ago."""
         self._due = self._trim is not None
-        if time.monotonic() - self._last >= REST:
+        if monotonic() - self._last >= REST:
             self._give_back()
 
     def wait(self, more: Lock) -> None:
@@ -52,7 +52,7 @@ class _Heap:
     def _give_back(self) -> None:
         if self._trim is not None:
             self._trim(0)
-        self._due, self._last = False, time.monotonic()
+        self._due, self._last = False, monotonic()
 
 
 @cache

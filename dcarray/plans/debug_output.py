@@ -11,9 +11,9 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import count
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from dcarray.core.clocks import perf_counter
 from dcarray.core.device_names import cpu_name, devices
 
 from . import requests

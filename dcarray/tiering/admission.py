@@ -8,8 +8,9 @@ All thresholds for plans are here: for sites (`dcarray.jit.loops.sites`) and for
 from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
-from time import perf_counter
 from typing import Any
+
+from dcarray.core.clocks import perf_counter
 
 __all__ = [
     "CALL", "FADING", "FAILURES", "GIVEN_PLANNING", "GIVEN_RUNS", "GIVEN_SECONDS", "HOT", "HOT_AGAIN",

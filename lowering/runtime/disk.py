@@ -131,7 +131,7 @@ class DiskCache:
         try:
             with self._opened(folder, owners) as directory:
                 handle = os.open(key + _OURS, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
-                with open(handle, "rb") as file:
+                with os.fdopen(handle, "rb") as file:
                     if not is_private(os.fstat(handle), stat.S_ISREG, owners):
                         return None
                     content = file.read()
@@ -160,7 +160,7 @@ class DiskCache:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
                 try:
                     handle = os.open(scratch, flags, 0o600, dir_fd=directory)
-                    with open(handle, "wb") as file:
+                    with os.fdopen(handle, "wb") as file:
                         file.write(content)
                     # Atomic: other processes see the whole file or none.
                     os.rename(scratch, key + _OURS, src_dir_fd=directory, dst_dir_fd=directory)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dcarray.core import config, fp_state
+from dcarray.core.clocks import perf_counter
 from dcarray.core.counters import counters
 from dcarray.core.faults import is_fault
 from dcarray.core.fp_bits import INVALID, MINDFUL, RAISING

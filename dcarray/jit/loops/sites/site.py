@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from sys import _getframe
 from threading import get_ident
-from time import perf_counter
 from types import MethodType, SimpleNamespace
 from typing import Any
 
 from dcarray.core import config, open_door
+from dcarray.core.clocks import perf_counter
 from dcarray.core.faults import passed_over
 from dcarray.core.tools import unseen
 from dcarray.lowering.runtime.forks import HELD, held_in_forks

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from time import perf_counter, thread_time
 from types import ModuleType
 from typing import Any
 
 from dcarray.core import config
+from dcarray.core.clocks import perf_counter, thread_time
 from dcarray.core.counters import note
 from dcarray.core.errors import Untraceable
 from dcarray.core.faults import is_fault, passed_over

@@ -7,10 +7,10 @@ A plan that is not faster than Python is not used again.
 from __future__ import annotations
 
 from threading import get_ident
-from time import perf_counter
 from typing import Any
 
 from dcarray.core import config
+from dcarray.core.clocks import perf_counter
 from dcarray.core.counters import counters
 from dcarray.plans.slot import PlanState
 from dcarray.tiering import admission

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import nullcontext, suppress
-from time import process_time
 from typing import TYPE_CHECKING
 
 from dcarray.core import config
+from dcarray.core.clocks import process_time
 from dcarray.tiering import admission
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from collections import ChainMap
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from time import perf_counter
 from types import ModuleType
 from typing import Any
 
 from dcarray.core import config
+from dcarray.core.clocks import perf_counter
 from dcarray.core.counters import note
 from dcarray.core.processes import LOCK, communicator
 from dcarray.ir.records import replaced
