@@ -2,6 +2,7 @@
 through it."""
 
 import traceback
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 from written import written
 
 import dcarray as dc
+from dcarray.jit.loops.sites.functions import put_sites
 from dcarray.jit.loops.sites.headers import Headers
 from dcarray.jit.loops.sites.site_server import SiteServer
+from dcarray.tiering import admission
 
 pytestmark = pytest.mark.eager(eager_below=0)
 
@@ -58,6 +61,23 @@ def test_results_are_pythons(head: str, stop: float) -> None:
     same(TEXT.format(head), np.array([3.0, 1.0, 2.0, 0.5, 4.0]), stop)
     compiled = not [one for one in dc.report().fallbacks if one.kind == "loop"] and dc.report().loops > 0
     assert HEADS[head] in (None, compiled)
+
+
+@pytest.mark.parametrize("items", ["x", "x.tolist()", "box.xs", "np.sort(x)[::-1]", "x[:, None]"])
+def test_the_rest_of_numbered_items_is_compiled(items: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "_SLOW_ITERATION", 1e9)
+    monkeypatch.setattr(admission, "_SOON", 0.0)
+    value = "v[0]" if "None" in items else "v"
+    head = f"def f(x, box):\n    t = 0.0\n    for k, v in enumerate({items}):\n"
+    f = written(f"import numpy as np\n{head}        t = t * 0.5 + {value} * k\n    return t, k, {value}")
+    x, box = np.linspace(3.0, 5.0, 2000) ** 3 % 1.0, SimpleNamespace(xs=[0.5, 3.0, 2.5] * 700)
+    wanted = f(x, box)
+    loops = [site for site in put_sites(f) if site.resumable]
+    for _ in range(3):
+        for loop in loops:
+            loop.resuming = True
+        assert f(x, box) == wanted
+    assert bool(dc.report().loops) == bool(loops) == ("None" not in items)
 
 
 COUNTED = """

@@ -50,8 +50,8 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from ..entry.names import ENDED, RETURNED
-from ..syntax.eligibility import with_items
+from ..entry.names import ENDED, ITEMS, RETURNED
+from ..syntax.eligibility import goes_through, with_items
 from ..syntax.exits import blocks_of, copied_block
 from ..syntax.loop_exits import is_kept, program_name, renamed
 from ..syntax.purity import is_pure
@@ -157,9 +157,9 @@ def with_site(
         """Return the conditions, the last of which asks the site, if all names that it needs are bound."""
         needed: list[ast.expr] = [new(ast.Name, first, name, _LOAD) for name in source.needed]
         if items is not None:
-            needed[0] = call("header.held", first)
+            needed[0] = place(first, _LOAD) if name == "resume" else call("header.held", first)
         asking = call(name, first, *args, *needed)
-        if items is not None:
+        if items is not None and name != "resume":
             asking = call("header.release", first, asking)
         if guarded and source.returns:
             asking = call("hold", first, asking)
@@ -248,10 +248,14 @@ def with_site(
         orelse = first.orelse
         if resumable:
             start: list[ast.expr] = [new(ast.Constant, first, None), new(ast.Constant, first, None)]
-            if isinstance(first, ast.For) and isinstance(first.target, ast.Name):
-                begins = [new(ast.Assign, first.iter, [place(first.iter, _STORE)], first.iter)]
-                first.iter = place(first.iter, _LOAD)
-                start = [new(ast.Name, first, first.target.id, _LOAD), place(first, _LOAD)]
+            if isinstance(first, ast.For):
+                named = first.iter if items is None else with_items(first.iter, items, ast.Name(ITEMS, _LOAD))
+                place_in = goes_through(ast.For(first.target, named, [], []))
+                assert place_in is not None
+                through = place_in[1] if items is None else items
+                begins = [new(ast.Assign, through, [place(through, _STORE)], through)]
+                first.iter = with_items(first.iter, through, place(through, _LOAD))
+                start = [new(ast.Name, first, place_in[0], _LOAD), place(first, _LOAD)]
             finished = new(ast.If, first, call("done", first), [new(ast.Break, first)], [])
             again, *more = reversed(asked("resume", *start))
             again = both(first, *more, again) if more else again
@@ -283,7 +287,10 @@ def with_site(
         assert isinstance(first, ast.For)
         is_known = both(items, part("header", items), call("header.known", items))
         taken = new(ast.IfExp, items, is_known, call("header.take", items), items)
-        first.iter = with_items(first.iter, items, taken)
+        if begins:
+            begins = [new(ast.Assign, items, [place(items, _STORE)], taken)]
+        else:
+            first.iter = with_items(first.iter, items, taken)
         asking.insert(1, call("header.known", first))
     return [*before, taking(both(first, *asking), [*begins, *body, *left], False)]
 

@@ -16,7 +16,7 @@ from dcarray.plans.slot import PlanState
 from dcarray.tiering import admission
 
 from .keys import Entry
-from .loop_range import LoopRange
+from .loop_items import LoopItems
 from .loop_requests import TOO_SHORT, LoopRequest
 from .outcome import Outcome
 from .path_values import PathValues
@@ -47,7 +47,7 @@ class SiteServer:
         self._pace = admission.Pace()
         self._spent = 0.0  # seconds of questions in vain
         self._row: tuple[Version, Entry, admission.InARow] | None = None  # Python's runs that are measured
-        self._range: LoopRange | None = None
+        self._items: LoopItems | None = None
         self._resting, self._unnamed = 0, ""  # runs in which the reason stands for which parts are no names
         self._plain = Version(site, None, self._give_up)
         self.versions: list[Version] = []
@@ -145,15 +145,16 @@ class SiteServer:
             self.site.resuming = self.site.resumable
             entry.gain.python(seconds, True)
 
-    def resume(self, outcome: Outcome, start: Any, items: range | None, values: tuple[Any, ...]) -> None:
+    def resume(self, outcome: Outcome, start: Any, items: Any, values: tuple[Any, ...]) -> None:
         """Do what `Site.ask` does for the rest of a loop."""
         begun = perf_counter()
         if not self.site.resumable:  # by what was known when its module was read
             self.site.resuming = False
             return
         if items is not None:
-            self._range = self._range or LoopRange(self.site.source, self.site.names)
-            if type(start) is not int or not self._range.is_still(items, values):
+            self._items = self._items or LoopItems(self.site.source, self.site.names)
+            items = self._items.as_range(items, values)
+            if items is None or type(start) is not int:
                 self.site.resumable = self.site.resuming = False
                 return
         if not ranks_may_differ():

@@ -25,7 +25,7 @@ from ..entry.texts import Texts
 from ..syntax.path_names import shown
 from .keys import MISSING, Entry, is_wrapped, watched_exceptions
 from .list_conversion import ListConversion
-from .loop_range import is_plain
+from .loop_items import is_plain
 from .outcome import Outcome
 from .path_values import PathValues
 from .run_loop import LoopPlan

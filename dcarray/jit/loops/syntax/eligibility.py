@@ -241,18 +241,30 @@ def _only_names(target: ast.expr) -> bool:
     return isinstance(target, ast.Name)
 
 
+def goes_through(loop: ast.For) -> tuple[str, ast.expr] | None:
+    """Return the variable that says where a running loop is, and what it goes through: the call of ``range``,
+    or the name or attribute that ``enumerate`` numbers.  None: no variable says it."""
+    match loop:
+        case ast.For(ast.Name(name), ast.Call(ast.Name("range")) as items):
+            return name, items
+        case ast.For(ast.Tuple([ast.Name(name), other]), ast.Call(ast.Name("enumerate"), [items], [])):
+            root = items
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            return None if name in stores(other) or not isinstance(root, ast.Name) else (name, items)
+    return None
+
+
 def may_resume(loop: LoopNode) -> bool:
     """Whether compiled code may do the remaining iterations of a loop that has begun: a ``while``, or a loop
-    over a range whose ends can be computed again and do not change in its body."""
+    over what can be computed again and does not change in its body, by `goes_through`."""
     if isinstance(loop, ast.While):
         return is_pure(loop.test)
-    items = loop.iter
-    if not (isinstance(items, ast.Call) and isinstance(items.func, ast.Name) and items.func.id == "range"):
+    place = goes_through(loop)
+    if place is None:
         return False
-    changed = stores(*loop.body) | stores(loop.target)
-    return (
-        isinstance(loop.target, ast.Name)
-        and all(map(is_pure, items.args))
-        and loads(*items.args).isdisjoint(changed)
-        and loop.target.id not in stores(*loop.body)
-    )
+    name, items = place
+    read = items.args if isinstance(items, ast.Call) else [items]
+    changed = stores(*loop.body)
+    again = loads(*read).isdisjoint(changed | stores(loop.target))
+    return all(map(is_pure, read)) and again and name not in changed

@@ -144,9 +144,9 @@ class LoopStatements(LoopBodies):
         return RangeProduct(tuple([ItemRange(0, size, 1) for size in stored.shape]), array=stored)
 
     def _resumed(self, items: Value, start: Dim) -> ItemRange:
-        """Return the rest of a range, from one of its integers on."""
-        if not isinstance(items, ItemRange) or items.iterator:
-            raise self.scope.fail("a loop that has already begun is not over a range")
+        """Return the rest of a range, or of numbered items, from one of the integers on."""
+        if not isinstance(items, ItemRange):
+            raise self.scope.fail("it is not known where in its items a loop is that has already begun")
         low, high = (items.start, items.stop - 1) if items.step > 0 else (items.stop + 1, items.start)
         if not (self.scope.need_le(low, start) and self.scope.need_le(start, high)):
             raise self.scope.fail("it is not known where in its range a loop is that has already begun")

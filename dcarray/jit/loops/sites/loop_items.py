@@ -1,4 +1,4 @@
-"""The range of a loop that has begun: whether its ends would make the same one now."""
+"""What a loop that has begun goes through: whether its header would make the same now."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import numpy as np
 from dcarray.lowering.runtime.parsing import parse
 
 from ..entry.guards import ARRAYS
+from ..syntax.eligibility import goes_through
 from ..syntax.path_names import Step
 from .object_parts import Unread, part
 from .site_source import SiteSource
 
-__all__ = ["LoopRange", "is_plain"]
+__all__ = ["LoopItems", "is_plain"]
 
 _PLAIN = [*map(type, (0, 0.0, 0j, True, "", b"", [], (), {}, {0}, range(0), int, None, len, sys)), np.ndarray]
 _MISSING = {
@@ -33,8 +34,9 @@ _MISSING = {
 _OF_ARRAYS = frozenset({"ndim", "shape", "size"})  # which wrapped arrays know without being computed
 
 
-class LoopRange:
-    """The range that a loop's header makes, computed again while the loop runs.
+class LoopItems:
+    """The range that a loop's header makes, or the list or array that it enumerates, computed again while the
+    loop runs.
 
     Compiled code does the remaining iterations of ``range(START, n)`` with the ``n`` of now; Python's loop
     goes on through the range that it began with, which the program's code has kept.
@@ -42,7 +44,7 @@ class LoopRange:
     Parameters
     ----------
     source : SiteSource
-        A loop over a call of ``range``.
+        A loop that `goes_through` something.
     names : dict of str to object
         The global names of its code.
     """
@@ -50,12 +52,15 @@ class LoopRange:
     def __init__(self, source: SiteSource, names: dict[str, Any]) -> None:
         loop = parse(source.source).body[0]
         assert isinstance(loop, ast.For)
-        self._code = compile(ast.Expression(loop.iter), "<range>", "eval")
-        self._paths = _paths(loop.iter)
+        place = goes_through(loop)
+        assert place is not None
+        self._code = compile(ast.Expression(place[1]), "<items>", "eval")
+        self._paths, self._is_range = _paths(place[1]), place[1] is loop.iter
         self._needed, self._names = source.needed, names
 
-    def is_still(self, items: object, values: Sequence[Any]) -> bool:
-        """Whether the site's ``values`` make the range ``items``, without running code of the program's."""
+    def as_range(self, items: Any, values: Sequence[Any]) -> range | None:
+        """Return the range ``items``, or that of the indices of other ``items``, if the site's ``values``
+        make them, and that runs no code of the program's; else None."""
         names = {**vars(builtins), **self._names, **dict(zip(self._needed, values, strict=True))}
         try:
             for name, *attributes in self._paths:
@@ -66,12 +71,15 @@ class LoopRange:
                     elif not is_plain(value):
                         value = part(value, Step("attribute", attribute))
                 if not is_plain(value):
-                    return False
-            return type(items) is range and bool(eval(self._code, names) == items)
+                    return None
+            now = eval(self._code, names)
+            if self._is_range:
+                return items if type(items) is range and now == items else None
+            return range(len(items)) if now is items and type(items) in (list, np.ndarray) else None
         except Exception as error:
             if type(error) not in _MISSING:  # another thread may raise one of the program's here
                 raise
-            return False
+            return None
 
 
 def _paths(node: ast.AST) -> list[tuple[str, ...]]:
