@@ -118,6 +118,12 @@ def test_a_range_is_known_to_be_the_same_while_its_ends_are(end: str, change: st
     assert span.as_range(begun, [names[name] for name in loop.source.needed]) is None
 
 
+def test_annotations_of_a_module_are_computed() -> None:
+    text = "def kind():\n    print(1)\n    return float\n{}t: kind() = 0.5\nprint({})\n"
+    for head, seen in (("for k in range(3):\n    t = k\n    ", "t, __annotations__"), ("k = 1\n", "t, k")):
+        assert said(text.format(head, seen), True) == said(text.format(head, seen), None)[:-1]
+
+
 MENTIONS = """
 import {module}
 a = t = 0.0

@@ -32,9 +32,10 @@ from .site_source import SitePlace, SiteSource, constant
 __all__ = ["Scope", "Text", "add_sites", "reads_frames"]
 
 # functions that read the names of frames, also names that are dead
-_FRAME_READERS = frozenset(
-    {"locals", "vars", "eval", "exec", "dir", "globals", "_getframe", "currentframe", "breakpoint", "stack"}
-)
+_FRAME_READERS = frozenset((
+    "locals", "vars", "eval", "exec", "dir", "globals", "_getframe", "currentframe", "f_locals", "breakpoint",
+    "stack",
+))  # fmt: skip
 
 
 class Text(NamedTuple):
@@ -260,6 +261,8 @@ class _Adder:
         """Return the source of statements that may have a site, or of the condition of the statement ``at``;
         None if they use a name that compiled code cannot."""
         scope, first, last = self._scope, stmts[0], stmts[-1]
+        if scope.is_module and any(ast.AnnAssign in facts(one).kinds for one in stmts):
+            return None  # a module's code computes annotations, and keeps them
         needed = self._liveness.needed(stmts) & scope.variables
         if not needed <= self._liveness.bound(at or first) | scope.bound:
             return None
