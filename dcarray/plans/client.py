@@ -134,7 +134,9 @@ class PlanningClient:
         self._lock, self._is_forked = threading.Lock(), True
         self._close()
         if self._slot is not None:
-            os.close(self._slot)
+            with suppress(OSError):
+                if idle_planners.file_of(self._slot) == self._slot_file:
+                    os.close(self._slot)
             self._slot = None
 
     # ---- the process ---------------------------------------------------------------------------------
@@ -178,6 +180,7 @@ class PlanningClient:
                 self._slot = idle_planners.slot()
                 if self._slot is None:
                     raise Occupied("other processes have planning processes")
+                self._slot_file = idle_planners.file_of(self._slot)
             self._process = PlanningProcess(nice, lambda: BACKGROUND.is_stopping)
         return self._process
 

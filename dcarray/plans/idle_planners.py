@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from dcarray.core import cores
 
-__all__ = ["Offer", "place_of", "slot", "taken_over"]
+__all__ = ["Offer", "file_of", "place_of", "slot", "taken_over"]
 
 _PREFIXES = "DCARRAY_", "LD_", "LLVM", "OMP_", "PYTHON"  # of environment variables
 _IN_REQUESTS = "DCARRAY_CACHE_DIR"  # which is part of each request
@@ -62,6 +62,13 @@ def _folder() -> str | None:
         return None
     safe = stat.S_ISDIR(status.st_mode) and status.st_uid == user and not status.st_mode & 0o077
     return folder if safe else None
+
+
+def file_of(descriptor: int) -> tuple[int, int]:
+    """Return the device and inode of an open file: another one may have its descriptor later, if the program
+    closes all that there are."""
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
 
 
 def slot() -> int | None:

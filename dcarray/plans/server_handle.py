@@ -66,6 +66,8 @@ class PlanningProcess:
         If no process can be started.
     """
 
+    _file: tuple[int, int] | None = None  # of the socket
+
     def __init__(self, nice: int, stopping: Callable[[], bool]) -> None:
         self._nice, self._stopping = nice, stopping
         self._pid = 0
@@ -81,10 +83,16 @@ class PlanningProcess:
         elif hasattr(socket, "SO_PEERCRED"):  # it may have something to finish before it says so
             peer = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
             self._pid = struct.unpack("3i", peer)[0]
+        self._note_file()
+
+    def _note_file(self) -> None:
+        assert self._socket is not None
+        self._file = idle_planners.file_of(self._socket.fileno())
 
     def _start(self) -> None:
         self._is_taken_over = False
         self._socket = _started(self._words if self._place is None else [*self._words, self._place])
+        self._note_file()
 
     def begin(self) -> None:
         """Wait until the planning process is ready; raise NoPlanningProcess if there is none."""
@@ -109,21 +117,33 @@ class PlanningProcess:
         The process is not killed, even if it is starved: in this namespace, the process number that it sent
         may belong to another process.
         """
-        connection, self._socket = self._socket, None
-        if connection is not None:
-            connection.close()
+        with suppress(OSError):
+            self._connection().close()
+        self._socket = None
+
+    def _connection(self) -> socket.socket:
+        """Return the socket; raise OSError if there is none any more, or if the program has closed its
+        descriptor, as `os.closerange` does: its number may now be that of a file of the program's."""
+        connection = self._socket
+        if connection is None:
+            raise OSError
+        with suppress(OSError):
+            if self._file in (None, idle_planners.file_of(connection.fileno())):
+                return connection
+        connection.detach()
+        self._socket = None
+        raise OSError
 
     def wake(self) -> None:
         """Have no thread wait for a reply any more, since the program is ending."""
-        with suppress(OSError, AttributeError):
-            self._socket.shutdown(socket.SHUT_RD)  # type: ignore[union-attr]
+        with suppress(OSError):
+            self._connection().shutdown(socket.SHUT_RD)
 
     def finish(self, data: bytes) -> None:
         """Send a message with requests whose plans are for later runs, and close the connection."""
-        if self._socket is not None:
-            with suppress(OSError):
-                self._socket.setblocking(False)  # what does not fit into its buffer is not worth waiting
-                self._write(data)
+        with suppress(OSError):
+            self._connection().setblocking(False)  # what does not fit into its buffer is not worth waiting
+            self._write(data)
         self.close()
 
     def ask(self, data: bytes) -> tuple[Any, ...] | None:
@@ -151,16 +171,19 @@ class PlanningProcess:
     def _write(self, data: bytes) -> None:
         """Send data; if the planning process has ended, raise an OSError, instead of a SIGPIPE that would end
         the program."""
-        assert self._socket is not None
-        self._socket.sendall(data, getattr(socket, "MSG_NOSIGNAL", 0))
+        self._connection().sendall(data, getattr(socket, "MSG_NOSIGNAL", 0))
 
     def _read(self, size: int, seconds: float | None = None) -> bytes:
         """Read ``size`` bytes; return none of them if the planning process ends, or ``seconds`` are over."""
-        assert self._socket is not None
         start, had, used = clocks.monotonic(), self.processor_seconds(), clocks.process_time()
         lost, parts = 0.0, bytearray()
         while len(parts) < size:
-            if not _is_readable(self._socket.fileno(), _LOOK):
+            try:
+                is_readable = _is_readable(self._connection().fileno(), _LOOK)
+                part = self._connection().recv(size - len(parts)) if is_readable else b""
+            except OSError:
+                return b""
+            if not is_readable:
                 waited = clocks.monotonic() - start
                 own = max(0.0, clocks.process_time() - used - (cores.available() - 1) * waited)
                 lost = waited - (self.processor_seconds() - had) - _OWN * own
@@ -169,10 +192,6 @@ class PlanningProcess:
                 if self._stopping() or (seconds is not None and waited > seconds):
                     return b""
                 continue
-            try:
-                part = self._socket.recv(size - len(parts))
-            except ConnectionError:
-                return b""
             if not part:
                 return b""
             parts += part

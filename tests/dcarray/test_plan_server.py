@@ -288,6 +288,28 @@ def test_where_nobody_says_how_much_processor_time_a_server_had_it_stays(monkeyp
     assert next(now) / 100 > 10 * server_handle.STARVED_AFTER
 
 
+def test_what_has_the_descriptor_of_a_connection_now_is_not_touched():
+    process = object.__new__(server_handle.PlanningProcess)
+    process._nice, process._lost, process._pid, process._stopping = 0, 0.0, 0, lambda: False
+    process.has_begun = True
+    connection, theirs = socket.socketpair()
+    (mine, other), number = socket.socketpair(), connection.fileno()
+    process._socket = socket.socket(fileno=connection.detach())
+    process._note_file()
+    with theirs, mine, other:
+        os.dup2(mine.fileno(), number)  # as after `os.closerange`, when the program opens another file
+        mine.sendall(b"abc")
+        for _ in range(2):
+            assert process._read(3, 1.0) == b"" and process.ask(b"data") is None
+            process.finish(b"data")
+            process.wake()
+            process.close()
+        os.write(number, b"de")  # it is still open
+        os.close(number)
+        other.setblocking(False)
+        assert other.recv(100) == b"abcde"
+
+
 @pytest.mark.parametrize("words", ["raise SystemExit", "import os; os.write(0, b'x' * 99)", None, signal])
 def test_without_a_server_a_thread_compiles(monkeypatch, words, tmp_path):
     monkeypatch.setattr(client, "CLIENT", client.PlanningClient())
