@@ -23,6 +23,7 @@ if native.BUILT:
     from dcarray._native import extension
 
 _PATIENCE = 60.0  # seconds that a planning process may take to start
+_HIGH = 200  # the least descriptor of a connection
 _LOOK = 100  # milliseconds between two checks of one that is waited for: each costs the program 0.4 ms
 STARVED_AFTER = 0.3
 """Seconds that a planning process of low priority may wait for a processor while it has work; then it counts
@@ -86,8 +87,16 @@ class PlanningProcess:
         self._note_file()
 
     def _note_file(self) -> None:
-        assert self._socket is not None
-        self._file = idle_planners.file_of(self._socket.fileno())
+        """Move the new connection away from the low descriptors, which the program's next files get."""
+        connection = self._socket
+        assert connection is not None
+        with suppress(ImportError, AttributeError, OSError):
+            import fcntl
+
+            number = fcntl.fcntl(connection.fileno(), fcntl.F_DUPFD_CLOEXEC, _HIGH)
+            connection.close()
+            self._socket = connection = socket.socket(fileno=number)
+        self._file = idle_planners.file_of(connection.fileno())
 
     def _start(self) -> None:
         self._is_taken_over = False
