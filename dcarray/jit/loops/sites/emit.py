@@ -40,8 +40,8 @@ How a loop ended, by a ``return`` or without ``break``, is a number among its si
 compares.  The ``else`` of a loop stands there three times: in the loop, after compiled code did all
 iterations, and after it did the remaining ones.  A name that may not be bound is looked up before the site is
 asked.  What compiled code returns has a hidden name, which is no identifier; and none in ``try`` and
-``with``, whose code may see it.  So has the range of a running loop (``span``) in functions; in a module's
-code its site keeps it.
+``with``, whose code may see it.  So has what a running loop goes through (``span``) in functions; in a
+module's code its site keeps it.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def with_site(
     guarded : bool, optional
         Whether other code may run between a ``return`` and the end of the function.
     span : str, optional
-        The name that keeps the range of a running loop; empty: the site keeps it, in a module's code.
+        The name that keeps what a running loop goes through; empty: the site keeps it, in a module's code.
     items : ast.expr, optional
         The part of a loop's iterable that is computed before the site is asked
         (`dcarray.jit.loops.syntax.eligibility.items_apart`).
@@ -144,8 +144,8 @@ def with_site(
     def call(name: str, at: ast.stmt | ast.expr | None, *args: ast.expr) -> ast.expr:
         return new(ast.Call, at, part(name, at), [*args], [])
 
-    def place(at: ast.stmt | ast.expr, context: ast.expr_context) -> ast.expr:
-        """Return the place that keeps the range of a running loop."""
+    def place(at: ast.stmt | ast.expr | None, context: ast.expr_context) -> ast.expr:
+        """Return the place that keeps what a running loop goes through."""
         if span:
             return new(ast.Name, at, span, context)
         return new(ast.Attribute, at, new(ast.Constant, at, constant), "range", context)
@@ -256,6 +256,8 @@ def with_site(
                 begins = [new(ast.Assign, through, [place(through, _STORE)], through)]
                 first.iter = with_items(first.iter, through, place(through, _LOAD))
                 start = [new(ast.Name, first, place_in[0], _LOAD), place(first, _LOAD)]
+                if through is not named:  # no range, but a list, say
+                    left = [new(ast.Assign, None, [place(None, _STORE)], new(ast.Constant, None, None))]
             finished = new(ast.If, first, call("done", first), [new(ast.Break, first)], [])
             again, *more = reversed(asked("resume", *start))
             again = both(first, *more, again) if more else again
@@ -267,7 +269,7 @@ def with_site(
         first.orelse = [leaving(first), *orelse]
         if orelse and resumable:
             is_noted = both(None, part("notes", None), call("noted", None))
-            left = [new(ast.If, None, is_noted, copied_block(orelse), [])]
+            left.append(new(ast.If, None, is_noted, copied_block(orelse), []))
         _put_before((ast.Return, ast.Break), leaving, first.body)
     elif isinstance(last, ast.Return) and last.value is not None:
         value = valued(last.value, last)
