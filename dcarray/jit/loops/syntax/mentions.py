@@ -14,9 +14,10 @@ from .syntax_facts import NONE, Names
 
 __all__ = ["mentioned", "mentions_main", "text_mentions"]
 
-# Modules that look no names up, as numexpr, pandas' `query`, patsy and DuckDB do, or `cProfile.run`.
+# Modules known to look no names up, as numexpr, pandas' `query`, patsy and DuckDB do, or `cProfile.run`.
 _SILENT = (sys.stdlib_module_names - {"cProfile", "code", "doctest", "pdb", "profile", "trace"}) | {
-    "dcarray", "matplotlib", "numpy", "scipy",
+    "PIL", "cupy", "cv2", "dcarray", "h5py", "joblib", "matplotlib", "mpi4py", "networkx", "numba", "numpy",
+    "psutil", "pytest", "scipy", "skimage", "sklearn", "torch", "tqdm", "yaml",
 }  # fmt: skip
 _WORD = re.compile(r"[^\W\d]\w*")
 
