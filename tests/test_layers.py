@@ -2,6 +2,7 @@
 
 import ast
 import graphlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -314,3 +315,12 @@ def test_a_layer_refuses_its_bare_name(layer: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode != 0
     assert f"dcarray.{layer}" in done.stderr
+
+
+@pytest.mark.parametrize("folder", ["api", "core", "execution", "jit", "plans", "recording", "tiering"])
+def test_clocks_and_open_are_not_those_that_a_program_may_have_replaced(folder: str) -> None:
+    own = {"core/unpatched.py", "plans/server.py"}  # the planning process runs no program
+    used = re.compile(r"from time import|\btime\.(monotonic|perf_counter|process_time|sleep)\b|[^.\w]open\(")
+    for path in (ROOT / "dcarray" / folder).rglob("*.py"):
+        if path.relative_to(ROOT / "dcarray").as_posix() not in own:
+            assert not used.search(path.read_text()), path

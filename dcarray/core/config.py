@@ -10,8 +10,8 @@ from contextvars import ContextVar
 from typing import Any, Final
 
 from dcarray.core import cores
-from dcarray.core.clocks import monotonic
 from dcarray.core.device_names import resolve
+from dcarray.core.unpatched import monotonic
 from dcarray.ir.records import record, replaced
 
 __all__ = ["Options", "current", "look_again", "options", "process_threads", "refresh", "set_threads"]

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from math import ceil
 from typing import Any
 
+from .unpatched import open_file
+
 __all__ = ["affinity", "available", "quota", "siblings"]
 
 
@@ -72,8 +74,7 @@ def _around(mount: str, path: str) -> Iterator[str]:
 
 
 def _read(file: str) -> str:
-    handle = os.open(file, os.O_RDONLY)  # the program may have another `open`
-    with os.fdopen(handle, encoding="utf-8", errors="surrogateescape") as text:
+    with open_file(file, encoding="utf-8", errors="surrogateescape") as text:
         return text.read()
 
 

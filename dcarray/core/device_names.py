@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from .processes import communicator, rank_on_node
+from .unpatched import open_file
 
 __all__ = ["AUTO", "Device", "cpu_name", "devices", "resolve"]
 
@@ -51,7 +52,7 @@ class Device(str):
 def cpu_name() -> str:
     """Return the name that the maker gave the processor."""
     try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+        with open_file("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 if line.startswith("model name"):
                     return line.partition(":")[2].strip()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dcarray.core import clocks, config, fp_state
+from dcarray.core import config, fp_state, unpatched
 from dcarray.core.backend import backend
 from dcarray.core.counters import counters, note, user_line
 from dcarray.core.device_backend import device_backend
@@ -301,11 +301,11 @@ def _run_op_by_op(
 ) -> list[Any]:
     """Run a recording op by op.  ``worked`` is called with the seconds that a plan could save in part."""
     witness = fp_state.Witness(lambda loc: rec.sites[loc][2])
-    start = clocks.perf_counter()
+    start = unpatched.perf_counter()
     run = OpByOp(rec, run_plan.steps_of(rec, plan_entry), witness)
     counters.interpreted += run.run()
     if worked is not None:
-        worked(clocks.perf_counter() - start - run.elsewhere)
+        worked(unpatched.perf_counter() - start - run.elsewhere)
     if run.left:
         rec.leftover = (run.replay(), run.error)
     return witness.notes

@@ -15,8 +15,8 @@ from itertools import count
 from threading import Lock
 from typing import Any, NamedTuple
 
-from dcarray.core.clocks import monotonic
 from dcarray.core.uncollected import thread_without_collections, waiting
+from dcarray.core.unpatched import monotonic
 from dcarray.lowering.runtime.forks import held_in_forks
 from dcarray.tiering.admission import PATIENCE, SUSPECT
 

@@ -13,8 +13,8 @@ from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from dcarray.core.clocks import perf_counter
 from dcarray.core.device_names import cpu_name, devices
+from dcarray.core.unpatched import perf_counter
 
 from . import requests
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from dcarray.core import clocks, cores, native
+from dcarray.core import cores, native, unpatched
 from dcarray.core.uncollected import waiting
 
 from . import idle_planners, server
@@ -184,7 +184,7 @@ class PlanningProcess:
 
     def _read(self, size: int, seconds: float | None = None) -> bytes:
         """Read ``size`` bytes; return none of them if the planning process ends, or ``seconds`` are over."""
-        start, had, used = clocks.monotonic(), self.processor_seconds(), clocks.process_time()
+        start, had, used = unpatched.monotonic(), self.processor_seconds(), unpatched.process_time()
         lost, parts = 0.0, bytearray()
         while len(parts) < size:
             try:
@@ -193,8 +193,8 @@ class PlanningProcess:
             except OSError:
                 return b""
             if not is_readable:
-                waited = clocks.monotonic() - start
-                own = max(0.0, clocks.process_time() - used - (cores.available() - 1) * waited)
+                waited = unpatched.monotonic() - start
+                own = max(0.0, unpatched.process_time() - used - (cores.available() - 1) * waited)
                 lost = waited - (self.processor_seconds() - had) - _OWN * own
                 if self._nice == server.NICE and self._lost + lost > STARVED_AFTER:
                     raise Starved(server.NICE_ALONE if own > lost else 0)
@@ -214,7 +214,7 @@ class PlanningProcess:
         try:
             return time.clock_gettime(~self._pid << 3 | 2)  # Linux's identifier of another process's clock
         except (AttributeError, OSError, OverflowError, TypeError):  # the last for no number of a process
-            return clocks.monotonic()
+            return unpatched.monotonic()
 
 
 def _is_readable(descriptor: int, milliseconds: int) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping, Sequence
 from typing import Any
 
-from dcarray.core.clocks import perf_counter
+from dcarray.core.unpatched import perf_counter
 
 __all__ = [
     "CALL", "FADING", "FAILURES", "GIVEN_PLANNING", "GIVEN_RUNS", "GIVEN_SECONDS", "HOT", "HOT_AGAIN",

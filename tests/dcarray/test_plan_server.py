@@ -257,7 +257,7 @@ def test_a_server_that_loses_its_time_to_the_program_itself_is_not_starved_by_ot
         return share * now[0]
 
     clock = types.SimpleNamespace(monotonic=lambda: passes(1.0), process_time=lambda: passes(program))
-    monkeypatch.setattr(server_handle, "clocks", clock)
+    monkeypatch.setattr(server_handle, "unpatched", clock)
     monkeypatch.setattr(server_handle.PlanningProcess, "processor_seconds", lambda self: passes(planner))
     monkeypatch.setattr(server_handle, "cores", types.SimpleNamespace(available=lambda: 2))
     monkeypatch.setattr(server_handle, "_LOOK", 0)
@@ -276,7 +276,7 @@ def test_where_nobody_says_how_much_processor_time_a_server_had_it_stays(monkeyp
         raise OSError
 
     clock = types.SimpleNamespace(monotonic=lambda: next(now) / 100, process_time=lambda: 0.0)
-    monkeypatch.setattr(server_handle, "clocks", clock)
+    monkeypatch.setattr(server_handle, "unpatched", clock)
     monkeypatch.setattr(server_handle, "time", types.SimpleNamespace(clock_gettime=unknown))
     monkeypatch.setattr(server_handle, "_LOOK", 0)
     process = object.__new__(server_handle.PlanningProcess)

@@ -144,7 +144,7 @@ print(f(9) if "{module}" == "reader" else 0)
     ("reader", 'print(reader.evaluate("t + 1"))', True), ("reader", '"t"', False),
     ("math", 'print("t")', False), ("math", 'np.bmat("t")', True), ("math", '__name__ == "__main__"', False),
     ("math", 'timeit("t", setup="from __main__ import t")', True), ("__main__", "print(__main__)", True),
-    ("sys", 'sys.modules["a"]', True),
+    ("sys", 'sys.modules["a"]', True), ("doctest", '">>> t + 1"', True),
 ])  # fmt: skip
 def test_names_in_strings_are_live_if_they_may_be_looked_up(module: str, read: str, live: bool) -> None:
     text = MENTIONS.format(module=module, read=read)

@@ -465,7 +465,7 @@ def each(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         now[0] += seconds[0]
         return now[0]
 
-    monkeypatch.setattr(list_conversion, "clocks", SimpleNamespace(perf_counter=clock))
+    monkeypatch.setattr(list_conversion, "unpatched", SimpleNamespace(perf_counter=clock))
     return seconds
 
 

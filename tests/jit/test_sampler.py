@@ -250,7 +250,7 @@ def test_nothing_becomes_hot_in_a_young_program(
             raise SystemExit
 
     monkeypatch.setattr(sampler.cores, "available", lambda: processors)
-    monkeypatch.setattr(sampler.clocks, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(sampler.unpatched, "perf_counter", lambda: now[0])
     monkeypatch.setattr(sampler, "tools", lambda: (rest, lambda *_: {1: [(rest.__code__, 1, 0)]}))
     monkeypatch.setattr(own, "_look", lambda *_: hot.append(now[0] - own._begun))
     monkeypatch.setattr(own, "_note_refused", lambda *_: None)

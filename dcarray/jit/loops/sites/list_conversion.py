@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from dcarray.core import clocks
+from dcarray.core import unpatched
 from dcarray.plans.slot import PlanState
 
 from ..entry.lists import MOST_LEVELS, list_elements
@@ -36,9 +36,9 @@ class ListConversion:
     def elements(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the values with arrays of elements in place of lists (`list_elements`); the time this takes
         is noted."""
-        start = clocks.perf_counter()
+        start = unpatched.perf_counter()
         elements = list_elements(values)
-        self._last.append(clocks.perf_counter() - start)
+        self._last.append(unpatched.perf_counter() - start)
         self._seconds += self._last[-1]
         self._items += sum(map(_length, values))
         return elements

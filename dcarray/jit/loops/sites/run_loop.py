@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dcarray.core import config, fp_state
-from dcarray.core.clocks import perf_counter
 from dcarray.core.counters import counters
 from dcarray.core.faults import is_fault
 from dcarray.core.fp_bits import INVALID, MINDFUL, RAISING
 from dcarray.core.interrupts import HeldSignals, may_stop
 from dcarray.core.processes import LOCK
 from dcarray.core.store import FAMILIES, owner
+from dcarray.core.unpatched import perf_counter
 from dcarray.lowering.runtime.array_memory import address_of, allocate
 from dcarray.lowering.runtime.stopping import Stopped
 

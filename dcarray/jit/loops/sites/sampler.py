@@ -15,7 +15,7 @@ from contextlib import suppress
 from types import CodeType, FrameType
 from typing import Any
 
-from dcarray.core import clocks, cores
+from dcarray.core import cores, unpatched
 from dcarray.core.uncollected import thread_without_collections, uncollected, waiting
 from dcarray.core.when_imported import when_imported
 from dcarray.tiering import admission
@@ -54,7 +54,7 @@ class Sampler:
         when_imported("numpy", self._begin)
 
     def _begin(self) -> None:
-        self._begun = clocks.perf_counter()
+        self._begun = unpatched.perf_counter()
 
     def add(self, code: CodeType, sites: Iterable[Site]) -> None:
         """Watch a code object with its sites, outer ones first."""
@@ -79,10 +79,10 @@ class Sampler:
     def _watch(self, rest: Callable[[float], None], chains: Chains) -> None:
         own = get_ident()
         young = admission.YOUNG if cores.available() > 1 else admission.YOUNG_ALONE
-        last = clocks.perf_counter()
+        last = unpatched.perf_counter()
         while True:
             waiting(rest, self._pause)
-            now = clocks.perf_counter()
+            now = unpatched.perf_counter()
             took, last = now - last, now
             self._pause = min(self._pause * admission.SLOWER, admission.RESTING)
             for chain in chains(self._sites, own, _DEPTH).values():
@@ -93,7 +93,7 @@ class Sampler:
 
     def _look(self, chain: Chain, seconds: float) -> None:
         """Add the time that one thread was seen running to the sites around its current lines."""
-        now = clocks.perf_counter()
+        now = unpatched.perf_counter()
         code, line, _ = chain[0]
         if not any(
             s.source.line <= line <= s.source.last
@@ -158,7 +158,7 @@ def tools() -> tuple[Callable[[float], None], Chains]:
     from dcarray.core import native
 
     if not native.BUILT:
-        return clocks.sleep, chains_of_threads
+        return unpatched.sleep, chains_of_threads
     from dcarray._native.extension import chains, end_rest, rest
 
     atexit.register(end_rest)

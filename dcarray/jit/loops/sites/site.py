@@ -18,9 +18,9 @@ from types import MethodType, SimpleNamespace
 from typing import Any
 
 from dcarray.core import config, open_door
-from dcarray.core.clocks import perf_counter
 from dcarray.core.faults import passed_over
 from dcarray.core.tools import unseen
+from dcarray.core.unpatched import perf_counter
 from dcarray.lowering.runtime.forks import HELD, held_in_forks
 from dcarray.tiering.admission import FADING, GIVEN_PLANNING, GIVEN_RUNS, GIVEN_SECONDS
 

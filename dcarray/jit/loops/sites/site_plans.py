@@ -12,11 +12,11 @@ from types import ModuleType
 from typing import Any
 
 from dcarray.core import config
-from dcarray.core.clocks import perf_counter, thread_time
 from dcarray.core.counters import note
 from dcarray.core.errors import Untraceable
 from dcarray.core.faults import is_fault, passed_over
 from dcarray.core.processes import communicator
+from dcarray.core.unpatched import perf_counter, thread_time
 from dcarray.ir.records import replaced
 from dcarray.lowering.runtime import perf_map
 from dcarray.plans import provider

@@ -10,8 +10,8 @@ from threading import get_ident
 from typing import Any
 
 from dcarray.core import config
-from dcarray.core.clocks import perf_counter
 from dcarray.core.counters import counters
+from dcarray.core.unpatched import perf_counter
 from dcarray.plans.slot import PlanState
 from dcarray.tiering import admission
 

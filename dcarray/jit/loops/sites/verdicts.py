@@ -13,7 +13,7 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from dcarray.core import config
-from dcarray.core.clocks import process_time
+from dcarray.core.unpatched import process_time
 from dcarray.tiering import admission
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from types import ModuleType
 from typing import Any
 
 from dcarray.core import config
-from dcarray.core.clocks import perf_counter
 from dcarray.core.counters import note
 from dcarray.core.processes import LOCK, communicator
+from dcarray.core.unpatched import perf_counter
 from dcarray.ir.records import replaced
 from dcarray.tiering import admission
 

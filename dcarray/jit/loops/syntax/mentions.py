@@ -15,7 +15,7 @@ from .syntax_facts import NONE, Names
 __all__ = ["mentioned", "mentions_main", "text_mentions"]
 
 # Modules known to look no names up, as numexpr, pandas' `query`, patsy and DuckDB do, or `cProfile.run`.
-_SILENT = (sys.stdlib_module_names - {"cProfile", "code", "doctest", "pdb", "profile", "trace"}) | {
+_SILENT = (sys.stdlib_module_names - {"cProfile", "code", "pdb", "profile", "trace"}) | {
     "PIL", "cupy", "cv2", "dcarray", "h5py", "joblib", "matplotlib", "mpi4py", "networkx", "numba", "numpy",
     "psutil", "pytest", "scipy", "skimage", "sklearn", "torch", "tqdm", "yaml",
 }  # fmt: skip
@@ -23,17 +23,19 @@ _WORD = re.compile(r"[^\W\d]\w*")
 
 
 def mentioned(nodes: Iterable[ast.AST]) -> Names:
-    """Return the words of the strings in a module, but for its documentation, if it imports modules that may
-    look names up; or if it calls `numpy.bmat`, which does."""
+    """Return the words of the strings in a module, if it imports modules that may look names up, or calls
+    `numpy.bmat`, which does; those of its documentation only if it imports `doctest`."""
     strings: list[ast.Constant] = []
     documentation: set[int] = set()
-    looks_up = False
+    looks_up = is_tested = False
     for node in nodes:
         match node:
             case ast.Constant(str()):
                 strings.append(node)
             case ast.Expr(ast.Constant() as text):
                 documentation.add(id(text))
+            case ast.alias("doctest"):
+                is_tested = looks_up = True
             case ast.Import(names):
                 looks_up |= any(one.name.partition(".")[0] not in _SILENT for one in names)
             case ast.ImportFrom(module, names, level):
@@ -43,7 +45,7 @@ def mentioned(nodes: Iterable[ast.AST]) -> Names:
                 looks_up = True
     if not looks_up:
         return NONE
-    texts = [str(one.value) for one in strings if id(one) not in documentation]
+    texts = [str(one.value) for one in strings if is_tested or id(one) not in documentation]
     return frozenset([word for text in texts for word in _WORD.findall(text)])
 
 

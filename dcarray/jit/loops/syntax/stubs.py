@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Any, NamedTuple
 
+from dcarray.core.unpatched import open_file
 from dcarray.lowering.runtime.parsing import parse
 
 __all__ = ["Hint", "Stub", "function_at", "functions_in", "qualname_of", "stub_of", "stub_path"]
@@ -135,7 +136,7 @@ def stub_of(file: str) -> Stub | None:
     known = _known.get(path)
     if known is None or known[0] != version:
         try:
-            with open(path, encoding="utf-8") as opened:
+            with open_file(path, encoding="utf-8") as opened:
                 known = _known[path] = version, Stub(path, opened.read())
         except (OSError, UnicodeDecodeError) as error:
             known = version, Stub(path, "")
