@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 import dcarray as dc
+from dcarray.jit.loops.sites import site
 from dcarray.jit.loops.sites.sampler import SAMPLER
 from dcarray.tiering import admission
 
@@ -15,6 +16,7 @@ def only_who_asks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     if request.node.get_closest_marker("hot") is None:
         monkeypatch.setattr(SAMPLER, "_count", lambda site, now, seconds: None)
         monkeypatch.setattr(admission, "_ALLOWED", 10.0)  # seconds of questions in vain
+        monkeypatch.setattr(site, "GIVEN_PLANNING", 1e9)
 
 
 @pytest.fixture(autouse=True)
