@@ -77,31 +77,31 @@ class PlanningProcess:
         self._words = server.words(sys.executable, nice)
         # with the program's priority it is for this program alone
         self._place = idle_planners.place_of("\0".join(self._words)) if nice else None
-        self._socket = None if self._place is None else idle_planners.taken_over(self._place)
-        self._is_taken_over = self._socket is not None
-        if self._socket is None:
+        self._socket: socket.socket | None = None
+        connection = None if self._place is None else idle_planners.taken_over(self._place)
+        self._is_taken_over = connection is not None
+        if connection is None:
             self._start()
-        elif hasattr(socket, "SO_PEERCRED"):  # it may have something to finish before it says so
-            peer = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+            return
+        if hasattr(socket, "SO_PEERCRED"):  # it may have something to finish before it says so
+            peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
             self._pid = struct.unpack("3i", peer)[0]
-        self._note_file()
+        self._connect(connection)
 
-    def _note_file(self) -> None:
-        """Move the new connection away from the low descriptors, which the program's next files get."""
-        connection = self._socket
-        assert connection is not None
+    def _connect(self, connection: socket.socket) -> None:
+        """Use a new connection, away from the low descriptors, which the program's next files get."""
         with suppress(ImportError, AttributeError, OSError):
             import fcntl
 
             number = fcntl.fcntl(connection.fileno(), fcntl.F_DUPFD_CLOEXEC, _HIGH)
             connection.close()
-            self._socket = connection = socket.socket(fileno=number)
+            connection = socket.socket(fileno=number)
+        self._socket = connection
         self._file = idle_planners.file_of(connection.fileno())
 
     def _start(self) -> None:
         self._is_taken_over = False
-        self._socket = _started(self._words if self._place is None else [*self._words, self._place])
-        self._note_file()
+        self._connect(_started(self._words if self._place is None else [*self._words, self._place]))
 
     def begin(self) -> None:
         """Wait until the planning process is ready; raise NoPlanningProcess if there is none."""

@@ -293,8 +293,8 @@ def test_what_has_the_descriptor_of_a_connection_now_is_not_touched():
     process._nice, process._lost, process._pid, process._stopping = 0, 0.0, 0, lambda: False
     process.has_begun = True
     connection, theirs = socket.socketpair()
-    (mine, other), process._socket = socket.socketpair(), socket.socket(fileno=connection.detach())
-    process._note_file()
+    mine, other = socket.socketpair()
+    process._connect(socket.socket(fileno=connection.detach()))
     number = process._socket.fileno()
     with theirs, mine, other:
         os.dup2(mine.fileno(), number)  # as after `os.closerange`, when the program opens another file
