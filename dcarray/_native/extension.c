@@ -15,6 +15,7 @@
 #include <structmember.h>
 
 #include "python_versions.h"
+#include "collections.h"
 #include "interrupts.h"
 #include "constants.h"
 #include "arrays.h"
@@ -425,7 +426,7 @@ static PyMethodDef methods[] = {
     METHOD("chains", chains_of_threads, METH_VARARGS)
     METHOD("have_done", have_done, METH_O)
     METHOD("listen", listen_to_tools, METH_NOARGS)
-    METHOD("hold", hold, METH_NOARGS)
+    METHOD("hold", hold, METH_O)
     METHOD("may_stop", may_stop, METH_O)
     METHOD("set_stop", set_stop, METH_O)
     METHOD("make_evaluate_route", make_evaluate_route, METH_O)
@@ -439,7 +440,7 @@ fill_module(PyObject *module)
     if (gc == NULL || (GetThreshold = PyObject_GetAttrString(gc, "get_threshold")) == NULL ||
         (SetThreshold = PyObject_GetAttrString(gc, "set_threshold")) == NULL || 0 NAMES(MAKE_NAME))
         return -1;
-    return PyModule_AddIntConstant(module, "REVISION", 75) < 0 || PyModule_AddType(module, &BoundNameType) < 0 || add_constants(module) < 0 ? -1 : 0;
+    return PyModule_AddIntConstant(module, "REVISION", 76) < 0 || PyModule_AddType(module, &BoundNameType) < 0 || add_constants(module) < 0 ? -1 : 0;
 }
 
 /* What is static here is guarded by the interpreter's lock, which a Python without one takes for this module, and there is

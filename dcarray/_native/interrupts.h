@@ -71,15 +71,22 @@ is_stopped(void)
     return has_signal() && Holder == PyThread_get_thread_ident();
 }
 
-/* What holds signals as long as it lives. */
+/* What holds signals as long as it lives, and perhaps collections of garbage. */
 typedef struct {
     PyObject_HEAD
     unsigned long thread;
+    int uncollected;
 } Hold;
 
 static void
 end_hold(PyObject *self)
 {
+    if (((Hold *)self)->uncollected) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        may_collect();
+        PyErr_Restore(type, value, traceback);
+    }
     let_go(((Hold *)self)->thread);
     PyObject_Free(self);
 }
@@ -91,13 +98,17 @@ static PyTypeObject HoldType = {
     .tp_flags = Py_TPFLAGS_DEFAULT,
 };
 
-/* hold(): an object, as long as which lives signals wait. */
+/* hold(uncollected): an object, as long as which lives signals wait, and no garbage is collected if that is asked.  It ends in the
+ * thread in which it begins. */
 static PyObject *
-hold(PyObject *module, PyObject *nothing)
+hold(PyObject *module, PyObject *uncollected)
 {
     Hold *holder = PyType_Ready(&HoldType) < 0 ? NULL : PyObject_New(Hold, &HoldType);
-    if (holder != NULL)
-        holder->thread = hold_signals();
+    if (holder == NULL)
+        return NULL;
+    holder->thread = hold_signals();
+    if ((holder->uncollected = uncollected == Py_True))
+        collect_nothing();
     return (PyObject *)holder;
 }
 

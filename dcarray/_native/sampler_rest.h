@@ -60,51 +60,6 @@ forget_rest(void)
     WantsLock = 0;
 }
 
-/* Threads of this package's own collect no garbage (dcarray/core/uncollected.py).  The first threshold is out of reach meanwhile:
- * whether collections are enabled is the program's own affair, which it reads and sets.  Explicit collections are done.  Should the
- * program read the thresholds meanwhile, and set them again later, the next release gives it its own first one back. */
-static PyObject *GetThreshold, *SetThreshold; /* `gc.get_threshold`, `gc.set_threshold` */
-static _Thread_local int Holds;               /* how often this thread holds collections back */
-static int Holding;                           /* how many threads do, but for those that wait */
-static long Threshold;                        /* the program's first one; if that is 0, the one before */
-
-enum { OUT_OF_REACH = 0x7FFFFFFF };
-
-static void
-set_collections(int may)
-{
-    int collects = PyGC_Disable(); /* else what is made here could start one */
-    PyObject *all = PyObject_CallNoArgs(GetThreshold);
-    long first = all == NULL ? 0 : PyLong_AsLong(PyTuple_GET_ITEM(all, 0));
-    long next = !may && first ? OUT_OF_REACH : may && first == OUT_OF_REACH ? Threshold : first;
-    PyObject *number = PyLong_FromLong(next), *done = number == NULL ? NULL : PyObject_CallOneArg(SetThreshold, number);
-    if (first && first != OUT_OF_REACH)
-        Threshold = first;
-    Py_XDECREF(all);
-    Py_XDECREF(number);
-    Py_XDECREF(done);
-    PyErr_Clear();
-    if (collects)
-        PyGC_Enable();
-}
-
-/* hold_collections(): no thread starts a collection by itself until this one calls `release_collections` as often, or waits. */
-static PyObject *
-hold_collections(PyObject *module, PyObject *nothing)
-{
-    if (Holds++ == 0 && Holding++ == 0)
-        set_collections(0);
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-release_collections(PyObject *module, PyObject *nothing)
-{
-    if (--Holds == 0 && --Holding == 0)
-        set_collections(1);
-    Py_RETURN_NONE;
-}
-
 /* waiting(function, *arguments): call a function that waits, while this thread does not hold collections back.  Objects that it
  * makes could start a collection here: it is a function in C that makes none. */
 static PyObject *
@@ -131,10 +86,10 @@ static PyObject *
 without_collections(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     PyObject *result, *type, *value, *traceback;
-    Py_DECREF(hold_collections(module, NULL));
+    collect_nothing();
     result = PyObject_Vectorcall(args[0], args + 1, count - 1, NULL);
     PyErr_Fetch(&type, &value, &traceback);
-    Py_DECREF(release_collections(module, NULL));
+    may_collect();
     PyErr_Restore(type, value, traceback);
     return result;
 }
@@ -151,16 +106,6 @@ is_readable(PyObject *module, PyObject *const *args, Py_ssize_t count)
     ready = poll(&one, 1, most);
     Py_END_ALLOW_THREADS
     return PyBool_FromLong(ready > 0);
-}
-
-/* forget_holds(): a child of a fork has none of the other threads. */
-static PyObject *
-forget_holds(PyObject *module, PyObject *nothing)
-{
-    Holding = Holds > 0;
-    if (!Holding)
-        set_collections(1);
-    Py_RETURN_NONE;
 }
 
 /* Call ``work()`` in the main thread.  Errors of Python's own classes are of no interest to the program, unlike those of handlers of

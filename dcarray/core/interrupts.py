@@ -3,6 +3,7 @@ or of what finds and plans it."""
 
 from __future__ import annotations
 
+import gc
 import importlib
 import signal
 import threading
@@ -42,7 +43,7 @@ class HeldSignals:
     __slots__ = ("_held",)
 
     def __enter__(self) -> None:
-        self._held: Any = hold() if BUILT else _HeldInterrupt()
+        self._held: Any = hold(False) if BUILT else _HeldInterrupt()
 
     def __exit__(self, *exc: object) -> None:
         if not BUILT:
@@ -54,9 +55,18 @@ if BUILT:
     from dcarray._native.extension import hold, may_stop
 else:
 
-    def hold() -> object:
-        """Have signals wait as long as the result lives; they do not without the C module."""
-        return None
+    class hold:  # type: ignore[no-redef]
+        """Have no garbage collected as long as the object lives, if ``uncollected``.  Signals only wait with
+        the C module."""
+
+        def __init__(self, uncollected: bool, /) -> None:
+            self._collects = uncollected and gc.isenabled()
+            if self._collects:
+                gc.disable()
+
+        def __del__(self) -> None:
+            if self._collects:
+                gc.enable()
 
     def may_stop(allowed: bool, /) -> bool:
         """Have the launches of this thread be stopped by signals from now on, or not; return whether that is

@@ -13,7 +13,7 @@ from written import written
 
 import dcarray as dc
 from dcarray.core.native import BUILT
-from dcarray.jit.loops.sites import short_runs, version
+from dcarray.jit.loops.sites import short_runs, site_server, version
 from dcarray.jit.loops.sites.sampler import SAMPLER
 
 pytestmark = [
@@ -246,3 +246,19 @@ def test_no_finalizer_runs_before_a_site_holds_it_back(monkeypatch: pytest.Monke
         assert [f(100) for _ in range(2)] == [0, 0]
     finally:
         gc.set_threshold(*before)
+
+
+def test_whether_collections_are_enabled_is_left_to_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    f, serve, seen = written(COUNTED, gc=gc), site_server.SiteServer._serve, []
+    dc.accelerate(f.__globals__["Thing"])
+
+    def as_another_thread(*args: Any) -> Any:
+        seen.append(gc.isenabled())
+        gc.disable()
+        return serve(*args)
+
+    monkeypatch.setattr(site_server.SiteServer, "_serve", as_another_thread)
+    try:
+        assert f(100) == 0 and seen[0] and not gc.isenabled()
+    finally:
+        gc.enable()

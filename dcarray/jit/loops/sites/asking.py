@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from dcarray.core.interrupts import hold
 from dcarray.core.when_imported import when_imported
 
 __all__ = ["asking_for", "has_numpy", "note_source"]
@@ -30,7 +30,7 @@ def has_numpy(later: Callable[[], object]) -> bool:
         when_imported("numpy", later)
         return False
     try:
-        import dcarray.core.interrupts  # noqa: F401
+        import numpy  # noqa: F401
     except Exception:
         return False
     return True
@@ -43,10 +43,12 @@ def asking_for(step: str, count: int) -> Callable[..., tuple[Any, ...]]:
     variables that have been read."""
     first, values = "start, items, " * (step == "resume"), "".join([f"v{k}, " for k in range(count)])
     text = f"""def asking(self, {first}{values}):
-    collects = isenabled()
-    disable()
-    return self._guarded({step!r}, ({first}({values}),), collects)"""
-    names: dict[str, Any] = {"isenabled": gc.isenabled, "disable": gc.disable}
+    held = hold(True)
+    try:
+        return self._guarded({step!r}, ({first}({values}),))
+    finally:
+        del held"""
+    names: dict[str, Any] = {"hold": hold}
     exec(compile(text, __file__, "exec"), names)
     function: Callable[..., tuple[Any, ...]] = names["asking"]
     return function

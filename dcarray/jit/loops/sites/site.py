@@ -7,7 +7,6 @@ cold.  The modules that plan and run compiled code are imported when the first s
 
 from __future__ import annotations
 
-import gc
 import math
 import threading
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from typing import Any
 
 from dcarray.core import config, open_door
 from dcarray.core.faults import passed_over
+from dcarray.core.interrupts import hold
 from dcarray.core.tools import unseen
 from dcarray.core.unpatched import perf_counter
 from dcarray.lowering.runtime.forks import HELD, held_in_forks
@@ -182,7 +182,11 @@ class Site:
         """Run the statements by compiled code if possible.  Return ``(results,)``, where ``results`` are the
         values of ``source.live`` after them; an empty tuple if the statements have to run in Python: also
         where their code object runs with other global names than its module's."""
-        return self._guarded("enter", (values,))
+        held = hold(True)
+        try:
+            return self._guarded("enter", (values,))
+        finally:
+            del held
 
     def asking(self, step: str) -> Callable[..., tuple[Any, ...]]:
         """Return what the program calls for a step that takes its values: it may have finalizers."""
@@ -190,7 +194,11 @@ class Site:
 
     def leave(self) -> None:
         """Note that the statements have run in Python, after `ask` returned an empty tuple."""
-        self._guarded("leave", (perf_counter(),))
+        now, held = perf_counter(), hold(True)
+        try:
+            self._guarded("leave", (now,))
+        finally:
+            del held
 
     def done(self) -> bool:
         """Return whether the last `resume` in this thread ran all remaining iterations; then False again."""
@@ -198,27 +206,18 @@ class Site:
         self._done.discard(get_ident())
         return was
 
-    def _guarded(self, step: str, args: tuple[Any, ...], collects: bool | None = None) -> tuple[Any, ...]:
+    def _guarded(self, step: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Have the server do a step, and return its results.  This is the border between the program and
-        compiled code: no error of this package's own goes through, and no finalizer and no handler of a
-        signal runs while values have been read and results are not stored.  The program has called the
-        caller; this has disabled collections if it says whether the program ``collects`` garbage.  In a fork
-        nothing is done, nor by what the server itself calls."""
-        from dcarray.core.interrupts import hold  # which imports NumPy
-
+        compiled code: no error of this package's own goes through.  The program has called the caller, which
+        holds signals and collections: no handler and no finalizer runs while values have been read and
+        results are not stored.  In a fork nothing is done, nor by what the server itself calls."""
         thread = get_ident()
-        if collects is None:
-            collects = gc.isenabled()
-            gc.disable()
         is_copy = _getframe(2).f_globals is not self.names
         if HELD or thread in _SERVED or is_copy:
-            if collects:
-                gc.enable()
             self._copies += is_copy
             if self._copies > _MOST_COPIES:  # each takes as long as a few statements
                 self.refuse("its code runs with other global names, too")
             return ()
-        held = hold()
         _SERVED.add(thread)
         outcome = Outcome()
         try:
@@ -228,12 +227,9 @@ class Site:
                 raise
             self.failed(error)
         finally:
-            if collects:
-                gc.enable()
             _SERVED.discard(thread)
             if outcome.results and step == "resume":
                 self._done.add(thread)
-            del held  # handlers run when the program's own statements go on: no function is called after this
         return outcome.results
 
     def failed(self, error: Exception) -> tuple[()]:
