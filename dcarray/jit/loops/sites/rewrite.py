@@ -128,6 +128,7 @@ _OWN_CODE = (
     )
     | COMPREHENSIONS
 )
+_REPEATING = (ast.For, ast.While, ast.AsyncFor)
 _GUARDING = (ast.Try, ast.TryStar, ast.With)
 _LOOPS = frozenset({ast.For, ast.While, ast.ListComp, ast.GeneratorExp})
 
@@ -143,10 +144,11 @@ class _Adder:
         self._liveness = Liveness(body, scope.parameters, scope.always)
         self._unsure = (scope.bound | scope.shared).union(*[facts(stmt).gone for stmt in body])
         self._guarded = False  # by ``try`` or ``with``
+        self._repeated = not scope.is_module  # else outside of a module's loops: runs once
 
     def block(self, body: list[ast.stmt], outer: int, counters: Names) -> None:
         """Add the sites of a block, and of the blocks nested in it."""
-        runs = [run for run in runs_of(body, self._scope.known)]
+        runs = [run for run in runs_of(body, self._scope.known)] if self._repeated else []
         in_runs = {id(stmt) for run in runs for stmt in run}
         for stmt in list(body):
             if id(stmt) in in_runs:
@@ -164,9 +166,10 @@ class _Adder:
             if inside == outer and (test := eligible_test(stmt, self._scope.known)) is not None:
                 inside = self._reduction([test], outer, counters, stmt)
             guarded, self._guarded = self._guarded, self._guarded or isinstance(stmt, _GUARDING)
+            repeated, self._repeated = self._repeated, self._repeated or isinstance(stmt, _REPEATING)
             for inner in blocks_of(stmt):  # before the code around them changes
                 self.block(inner, outer if test else inside, counted)
-            self._guarded = guarded
+            self._guarded, self._repeated = guarded, repeated
             asked = [place.resumable or not place.source.is_loop for place in self._places[first:]]
             if plainly is not None and any(asked):
                 self._watch(first)
