@@ -23,3 +23,14 @@ class_dictionary(PyTypeObject *kind)
     return Py_XNewRef(kind->tp_dict);
 #endif
 }
+
+/* How many calls a thread may still nest. */
+static inline int
+frames_left(PyThreadState *state)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return state->py_recursion_remaining;
+#else
+    return state->recursion_remaining;
+#endif
+}

@@ -25,13 +25,18 @@ is_monitored(void)
     return 0;
 }
 
-/* The truth of UNSEEN: whether no tool sees this thread. */
+enum { ROOM = 100 }; /* frames that it takes to find compiled code, and to run it */
+
+/* The truth of UNSEEN: whether no tool sees this thread, and it is so far from the limit of recursion that only the program's own
+ * calls can come to that. */
 static int
 is_unseen(PyObject *self)
 {
     PyThreadState *state = PyThreadState_Get();
     int monitored = is_monitored();
-    return monitored < 0 ? -1 : !monitored && state->c_tracefunc == NULL && state->c_profilefunc == NULL;
+    if (monitored < 0)
+        return -1;
+    return !monitored && state->c_tracefunc == NULL && state->c_profilefunc == NULL && frames_left(state) > ROOM;
 }
 
 static PyNumberMethods unseen_numbers = {.nb_bool = is_unseen};

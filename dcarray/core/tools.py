@@ -20,7 +20,8 @@ class _Unseen:
 
 @cache
 def unseen() -> object:
-    """Return an object that is true in a thread that no tool sees, and false in others."""
+    """Return an object that is true in a thread that no tool sees, and far from the limit of recursion, and
+    false in others."""
     from .native import BUILT  # which imports NumPy
 
     if not BUILT:

@@ -256,7 +256,9 @@ def with_site(
                 begins = [new(ast.Assign, through, [place(through, _STORE)], through)]
                 first.iter = with_items(first.iter, through, place(through, _LOAD))
                 start = [new(ast.Name, first, place_in[0], _LOAD), place(first, _LOAD)]
-                if through is not named:  # no range, but a list, say
+                if span:
+                    left = [new(ast.Delete, None, [place(None, ast.Del())])]
+                elif through is not named:  # no range, but a list, say
                     left = [new(ast.Assign, None, [place(None, _STORE)], new(ast.Constant, None, None))]
             finished = new(ast.If, first, call("done", first), [new(ast.Break, first)], [])
             again, *more = reversed(asked("resume", *start))
@@ -280,6 +282,7 @@ def with_site(
         _put_at_end(leaving, body)
     asking = [asks, *asked("enter")]
     if isinstance(first, ast.While) and is_pure(first.test) and not isinstance(first.test, ast.Constant):
+        before.append(new(ast.Expr, first, both(first, part("header", first), call("header.release", first))))
         test, true, false = first.test, *[new(ast.Constant, first, one) for one in (True, False)]
         entering = new(ast.BoolOp, first, ast.Or(), [both(first, *asking), call("header.hold", first, true)])
         asking = [asks, new(ast.IfExp, first, test, entering, call("header.hold", first, false))]
