@@ -1,6 +1,7 @@
 """Loops over what NumPy, ``sorted`` and the like make: the program computes it, once, and compiled code goes
 through it."""
 
+import sys
 import traceback
 from types import SimpleNamespace
 from typing import Any
@@ -151,3 +152,9 @@ def test_names_that_the_header_unbinds() -> None:
     drop = "g = 2.0\ndef drop(x):\n    global g\n    del g\n    return x\n"
     loop = "def f(x, n):\n    t = 0.0\n    for v in sorted(drop(x)):\n        t += v * g\n    return t\n"
     same(drop + loop, [], 1, runs=1)
+
+
+def test_a_loop_leaves_no_name_behind() -> None:
+    text = "def f(n):\n    t = 0\n    for k in range(n):\n        t += k\n    return names()"
+    f = written(text, names=lambda: set(sys._getframe(1).f_locals))
+    assert put_sites(f)[0].resumable and f(3) == {"n", "t", "k"}

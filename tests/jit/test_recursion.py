@@ -1,5 +1,6 @@
 """Functions of numbers that call themselves, in loops and by themselves."""
 
+import gc
 import math
 import random
 import sys
@@ -13,6 +14,7 @@ from written import written
 
 import dcarray as dc
 from dcarray.core.counters import settle
+from dcarray.jit.loops.sites.functions import put_sites
 from dcarray.jit.loops.tracing.recursion import MOST_CALLS, MOST_TRACES, Recursions
 
 pytestmark = pytest.mark.eager
@@ -353,6 +355,23 @@ def test_compiled_calls_go_no_deeper_than_python() -> None:
 
     with pytest.raises(RecursionError):
         below(sys.getrecursionlimit() - 200)
+
+
+def test_near_the_limit_python_runs_the_statements() -> None:
+    leaf = written("def f(n):\n    t = 0\n    for k in range(n):\n        t += k\n    return t")
+    down = written("def f(d):\n    return leaf(3) if d == 0 else f(d - 1)", leaf=leaf)
+
+    def deepest() -> int:
+        for d in range(sys.getrecursionlimit()):
+            try:
+                assert down(d) == 3 and gc.isenabled()
+            except RecursionError:
+                return d
+        return -1
+
+    want, site = deepest(), put_sites(leaf)[0]
+    site.heat()
+    assert deepest() == want and site.runs
 
 
 def test_a_function_that_is_bound_anew() -> None:
