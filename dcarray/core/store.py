@@ -38,7 +38,8 @@ class Pending(Protocol):
 
 
 # The dtypes that compile, by their character code.  NumPy does all others.
-COMPILED = frozenset(LETTERS)
+# Not those that are another name of the same: compiled code would change it.
+COMPILED = frozenset(LETTERS) - (frozenset("qQ") if np.dtype("l").itemsize == 8 else frozenset())
 
 
 class Store:

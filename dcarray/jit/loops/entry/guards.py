@@ -52,7 +52,7 @@ _MISSING = object()
 class ObjectGuard:
     """The guard of a module, function or class: made once for each object, and compared by identity."""
 
-    __slots__ = ("_called", "_checks", "_code", "_defaults", "_function", "_value", "entry_value")
+    __slots__ = ("_called", "_checks", "_code", "_defaults", "_value", "entry_value")
 
     def __init__(
         self, value: Any, entry_value: EntryValue, checks: tuple[Check, ...] = (),
@@ -60,21 +60,16 @@ class ObjectGuard:
     ) -> None:  # fmt: skip
         self.entry_value = entry_value
         self._value = without_cells(value)  # held, so that no other object gets its identity
-        self._function = without_cells(called_by(value))
         self._checks, self._called = checks, called
-        self._code = original(self._function) if isinstance(entry_value, Function) else None
-        self._defaults = self._function.__defaults__ if isinstance(entry_value, Function) else None
-
-    def of(self, value: Any) -> ObjectGuard:
-        """Return this guard for another object, which does nothing but call the function."""
-        return ObjectGuard(value, self.entry_value, self._checks, self._called)
+        self._code = original(self._value) if isinstance(entry_value, Function) else None
+        self._defaults = self._value.__defaults__ if isinstance(entry_value, Function) else None
 
     def holds(self) -> bool:
         """Whether a function is what it was when the guard was made.  Its code, its defaults, and the values
         of its global names must be the same, also of the functions that it calls by name, as they were when
         this guard was made: they may have other guards now."""
         if self._code is not None:
-            function = self._function
+            function = self._value
             if original(function) is not self._code or function.__defaults__ is not self._defaults:
                 return False
         for names, name, value in self._checks:
@@ -85,14 +80,18 @@ class ObjectGuard:
 
 
 # ---- values --------------------------------------------------------------------------------------------
+SCALARS = frozenset(map(id, np.sctypeDict.values()))
+"""The identities of the types of NumPy's scalars."""
+
+
 def guard_of(value: Any) -> Hashable | None:
     """Return the guard of a value; None for a type that compiled code does not support."""
     kind = type(value)  # an object of the program may have code that runs when it is asked for its class
     function = GUARDS.get(kind)
     if function is not None:
         return function(value)
-    if issubclass(kind, np.generic):
-        return value.dtype if compiles(value.dtype) else None
+    if issubclass(kind, np.generic):  # its subclasses may have code of the program's
+        return value.dtype if id(kind) in SCALARS and compiles(value.dtype) else None
     if issubclass(kind, np.dtype):
         return ("dtype", value) if compiles(value) else None
     if knows_wrapped():
@@ -141,7 +140,9 @@ _refused: dict[int, CodeType] = {}  # the codes of functions that are not suppor
 
 
 def object_guard(value: Any) -> ObjectGuard | None:
-    """Return the guard of an object; None if compiled code does not support it."""
+    """Return the guard of an object, or of the function that it does nothing but call; None if compiled code
+    does not support it."""
+    value = called_by(value)
     guard = _guards.get(id(value))
     if guard is not None and guard.holds():
         return guard
@@ -157,12 +158,12 @@ def _make_guard(value: Any, inside: Mapping[Any, Recursion]) -> ObjectGuard | No
     known = public_description(value)
     if known is not None:
         guard: ObjectGuard | None = ObjectGuard(value, known)
-    elif type(function := called_by(value)) is not FunctionType or id(original(function)) in _refused:
+    elif type(value) is not FunctionType or id(original(value)) in _refused:
         return None
     else:
-        guard = _function(value, function, inside)
+        guard = _function(value, inside)
         if guard is None and not inside:
-            _refused[id(original(function))] = original(function)
+            _refused[id(original(value))] = original(value)
     if guard and not (isinstance(guard.entry_value, Function) and calls_others(guard.entry_value)):
         _guards[id(value)] = guard
     return guard
@@ -176,9 +177,9 @@ def described(function: Any) -> Function | None:
     return description if isinstance(description, Function) else None
 
 
-def _function(value: Any, function: FunctionType, inside: Mapping[Any, Recursion]) -> ObjectGuard | None:
-    """Return the guard of a Python function whose source is known and whose callees are supported, or of an
-    object that only calls it.  Its decorators do not matter: the function itself is called."""
+def _function(function: FunctionType, inside: Mapping[Any, Recursion]) -> ObjectGuard | None:
+    """Return the guard of a Python function whose source is known and whose callees are supported.  Its
+    decorators do not matter: the function itself is called."""
     code = original(function)
     if code.co_freevars:
         return None
@@ -188,8 +189,7 @@ def _function(value: Any, function: FunctionType, inside: Mapping[Any, Recursion
     if ast.Global in facts(source.tree).kinds:  # its variables are no constants
         return None
     tree = undecorated(source.tree)
-    guard = rewritten_function(function, source.text([tree]), tree, {}, {}, inside)
-    return guard if guard is None or value is function else guard.of(value)
+    return rewritten_function(function, source.text([tree]), tree, {}, {}, inside)
 
 
 def rewritten_function(
@@ -223,11 +223,12 @@ def rewritten_function(
         if type(value) in (int, float, complex, bool, str, type(None)):
             return Constant(value) if value == value else None
         if type(value) is FunctionType:
+            value = called_by(value)
             kept = _guards.get(id(value))
             own = kept if kept is not None and kept.holds() else _make_guard(value, around)
             called.extend([] if own is None else [own])
             return None if own is None else own.entry_value
-        guard = guard_of(value)
+        guard = None if type(value) is list else guard_of(value)  # an empty list may grow
         entry = None if guard is None else entry_value(value, guard)
         return entry if isinstance(entry, Constant | PublicObject) else None
 

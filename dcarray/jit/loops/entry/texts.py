@@ -31,9 +31,9 @@ def characters(value: Any) -> ListElements | None:
     """Return the code points of a string, of a list of strings of one character, or of a plain array with one
     axis and the dtype ``U1``; None for any other value."""
     if type(value) is np.ndarray:
-        if value.dtype.str != _CHARACTER or value.ndim != 1:
+        if value.dtype.str != _CHARACTER or value.ndim != 1 or not value.flags.c_contiguous:
             return None
-        return _elements(value, np.ascontiguousarray(value).view(CHARACTERS))
+        return _elements(value, value.view(CHARACTERS))
     text = value
     if type(value) is list:
         if not {*map(type, value)} <= {str, np.str_} or {*map(len, value)} != {1}:

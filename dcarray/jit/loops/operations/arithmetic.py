@@ -405,7 +405,9 @@ def _text(value: Value) -> str:
     ""."""
     if isinstance(value, Data):
         return value.text
-    return repr(value) if type(value) in PYTHON and value == value and abs(value) < np.inf else ""
+    if type(value) not in (bool, int, float) or not abs(value) < np.inf:  # complex zeros lose their signs
+        return ""
+    return f"({value!r})"
 
 
 def _fast_power(x: Value, exponent: Value) -> str:

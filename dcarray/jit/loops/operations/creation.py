@@ -105,9 +105,11 @@ class Creation(Tools):
             raise self.scope.fail("a range that is not understood")
         for end in (start, stop):
             self.math.expr(end, kind or _I8)  # in range, or untraceable
+        if kind is not None and kind.kind == "f" and kind != _F8:
+            raise self.scope.fail("a range of floats of few bits")  # NumPy rounds its steps
         value = self._steps(start, step, _I8)
         return self.memory.value(
-            value if kind in (None, _I8) else Apply("cast", (value,), kind),
+            value if kind is None or kind == _I8 else Apply("cast", (value,), kind),
             (run_length(self.scope, start, stop, step),),
         )
 
@@ -120,7 +122,7 @@ class Creation(Tools):
     def _float_range(self, start: Value, stop: Value, step: Value, kind: DType | None) -> Data:
         """Return a range of floats known when tracing: the first two are computed, the next are multiples of
         their difference, as in NumPy."""
-        if kind not in (None, _F8) or not all(type(x) in (int, float) for x in (start, stop, step)):
+        if not (kind is None or kind == _F8) or not all(type(x) in (int, float) for x in (start, stop, step)):
             raise self.scope.fail("a range of floats that is not known")
         try:
             with np.errstate(all="raise"):

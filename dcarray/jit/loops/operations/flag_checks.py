@@ -35,6 +35,11 @@ def with_flag_check(value: Expr, watched: int = RAISING) -> Expr:
     return _checked(value, nodes[:_MAX_OPERATIONS], watched)
 
 
+def may_fail(value: Expr) -> bool:
+    """Whether a scalar's computation has a check, or may raise a floating-point flag."""
+    return any(isinstance(one, Apply) and (one.op == "checked" or _may_raise(one)) for one in walk(value))
+
+
 def with_checked_temporaries(body: Iterable[Stmt], arrays: Iterable[Array], watched: int) -> tuple[Stmt, ...]:
     """Return statements with checks of the values that nothing reads: NumPy computes them, too.  Of the
     ``arrays``, those that are no temporaries are read afterwards."""

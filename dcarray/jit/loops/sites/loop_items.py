@@ -12,7 +12,7 @@ import numpy as np
 
 from dcarray.lowering.runtime.parsing import parse
 
-from ..entry.guards import ARRAYS
+from ..entry.guards import ARRAYS, SCALARS
 from ..syntax.eligibility import goes_through
 from ..syntax.path_names import Step
 from .object_parts import Unread, part
@@ -62,6 +62,8 @@ class LoopItems:
         """Return the range ``items``, or that of the indices of other ``items``, if the site's ``values``
         make them, and that runs no code of the program's; else None."""
         names = {**vars(builtins), **self._names, **dict(zip(self._needed, values, strict=True))}
+        if type(items) not in (range, list, np.ndarray):
+            return None
         try:
             for name, *attributes in self._paths:
                 value = names[name]
@@ -73,6 +75,8 @@ class LoopItems:
                 if not is_plain(value):
                     return None
             now = eval(self._code, names)
+            if self._is_range and names["range"] is not range:
+                return None
             if self._is_range:
                 return items if type(items) is range and now == items else None
             return range(len(items)) if now is items and type(items) in (list, np.ndarray) else None
@@ -93,4 +97,4 @@ def _paths(node: ast.AST) -> list[tuple[str, ...]]:
 def is_plain(value: Any) -> bool:
     """Whether a value is Python's or NumPy's own, so that it has no code of the program's."""
     kind = type(value)
-    return any(kind is one for one in _PLAIN) or issubclass(kind, np.generic)
+    return any(kind is one for one in _PLAIN) or id(kind) in SCALARS

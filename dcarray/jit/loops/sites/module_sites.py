@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import decode_source
+from io import StringIO
 
 from dcarray.lowering.runtime.parsing import parse
 
@@ -18,7 +19,7 @@ from ..syntax.private_names import has_private, mangle, mangled
 from ..syntax.source import text_of
 from ..syntax.supported import KnownCalls, imported_modules
 from ..syntax.syntax_facts import NONE, children, declared_names, facts, listed, stores
-from .rewrite import Scope, Text, add_sites, reads_frames
+from .rewrite import Scope, Text, add_sites, reads_callers, reads_frames
 from .site_code import lined
 from .site_source import SitePlace
 from .sited_module import SitedModule
@@ -77,7 +78,7 @@ class _Module:
         self._tree, self._table = tree, table
         self._is_script = is_script and not mentions_main(nodes)
         self._mentioned = mentioned(nodes)
-        lines = source.splitlines(keepends=True)
+        lines = StringIO(source, None).readlines()  # as the tokenizer does: not at form feeds
         self._text = Text(partial(text_of, lines, 1), file)
         self._nodes = [node for node in nodes if type(node) in _LOOKED_AT]
         self._sees_identity = compares_identity(nodes)
@@ -101,6 +102,7 @@ class _Module:
         """Add the sites of all functions, and of the module itself."""
         given_away = _given_away(self._nodes, self._homes)
         self._may_read_frames = reads_frames(self._tree, self._known)
+        self._reads_callers = self._may_read_frames and reads_callers(self._tree)
         for table, node in _functions(self._table, self._nodes):
             if node.name not in given_away and all(map(self._keeps_code, node.decorator_list)):
                 self._add_to_function(table, node)
@@ -126,7 +128,9 @@ class _Module:
         return where is None or where.partition(".")[0] in sys.stdlib_module_names
 
     def _add_to_function(self, table: symtable.Function, node: ast.FunctionDef) -> None:
-        if (self._may_read_frames and reads_frames(node, self._known)) or _is_generator(node):
+        if self._reads_callers or (self._may_read_frames and reads_frames(node, self._known)):
+            return
+        if _is_generator(node):
             return
         local = frozenset(table.get_locals())
         cells = local & _free(table, False)
@@ -184,7 +188,8 @@ def _inner(table: symtable.SymbolTable, generators: bool) -> Iterator[symtable.S
     """Yield the symbol tables of the inner functions and classes of a table; with ``generators``, those of
     its generator expressions instead.  Comprehensions count as part of the code around them."""
     for child in table.get_children():
-        name = child.get_name()
+        # a function may have such a name, too
+        name = child.get_name() if ".0" in getattr(child, "get_parameters", tuple)() else ""
         if name in _AT_ONCE or (name == _LATER and not generators):
             yield from _inner(child, generators)
         elif generators == (name == _LATER):
@@ -196,16 +201,33 @@ def _free(table: symtable.SymbolTable, generators: bool) -> frozenset[str]:
     return frozenset(
         symbol.get_name()
         for child in _inner(table, generators)
-        for symbol in child.get_symbols()
-        if symbol.is_free()
+        for inner in (_classes(child) or [child])
+        for symbol in inner.get_symbols()
+        if symbol.is_free() or (_is_class(inner) and symbol.is_referenced())
     )
+
+
+def _is_class(table: symtable.SymbolTable) -> bool:
+    """Whether a table is a class's, which reads outer names that it binds itself, before it does, and hides
+    them from its table, but not from its methods."""
+    return isinstance(table, symtable.Class)
+
+
+def _classes(table: symtable.SymbolTable) -> list[symtable.SymbolTable]:
+    """Return a class's table and those of what is in it; an empty list for other tables."""
+    return [table, *_all_tables(table)] if _is_class(table) else []
 
 
 def _global_reads(table: symtable.SymbolTable, generators: bool = False) -> frozenset[str]:
     """Return the global names that a module's functions and classes use; with ``generators``, those that
     generator expressions use."""
     tables = [inner for child in _inner(table, generators) for inner in (child, *_all_tables(child))]
-    return frozenset(s.get_name() for child in tables for s in child.get_symbols() if s.is_global())
+    return frozenset(
+        s.get_name()
+        for child in tables
+        for s in child.get_symbols()
+        if s.is_global() or (_is_class(child) and s.is_referenced())
+    )
 
 
 def _is_generator(node: ast.FunctionDef) -> bool:

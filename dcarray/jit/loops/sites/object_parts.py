@@ -157,7 +157,7 @@ def is_bindable(owner: Any, step: Step) -> bool:
     kind = type(owner)
     if step.kind != "attribute":
         return kind is (dict if step.kind == "item" else FunctionType)
-    if issubclass(kind, type) or class_attribute(kind, "__setattr__") not in _SETTERS:
+    if issubclass(kind, type | ModuleType) or class_attribute(kind, "__setattr__") not in _SETTERS:
         return False
     of_class = class_attribute(kind, step.key)
     if _is_slot(of_class, step.key):

@@ -130,7 +130,7 @@ def _named(
     try:
         body.visit(tree, frozenset(map(id, apart)))
     except InsideExpression as inside:
-        source = hoisted(source, tree, inside.call, objects)
+        source = hoisted(source, tree, inside.call, objects, (variables | bound) - shared - objects.keys())
         return _named(source, live, lists, values, variables, names, shared, rebound)
     text = changed(lines, body.changes)
     stmts = parse(text).body
@@ -245,7 +245,7 @@ class _Functions:
             for stmt in tree.body:
                 body.visit(stmt, frozenset())
         except InsideExpression as inside:
-            text = hoisted(text, tree, inside.call, objects)
+            text = hoisted(text, tree, inside.call, objects, own - {*code.co_cellvars})
             return self._named(function, text, function_of_text(text), objects, whole)
         parts = tuple(sorted(body.used))
         if parts:

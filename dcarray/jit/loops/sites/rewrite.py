@@ -29,13 +29,15 @@ from ..syntax.tries import caught_names
 from .emit import PlainBody, watch, with_site
 from .site_source import SitePlace, SiteSource, constant
 
-__all__ = ["Scope", "Text", "add_sites", "reads_frames"]
+__all__ = ["Scope", "Text", "add_sites", "reads_callers", "reads_frames"]
 
 # functions that read the names of frames, also names that are dead
 _FRAME_READERS = frozenset((
     "locals", "vars", "eval", "exec", "dir", "globals", "_getframe", "currentframe", "f_locals", "breakpoint",
     "stack",
 ))  # fmt: skip
+_OF_CALLERS = frozenset({"f_back", "tb_frame"})
+_OF_THEIR_CALLER = frozenset({"locals", "vars", "eval", "exec", "dir"})
 
 
 class Text(NamedTuple):
@@ -98,6 +100,19 @@ def reads_frames(root: ast.AST, known: KnownCalls) -> bool:
         (isinstance(node, ast.Name) and node.id in readers and isinstance(node.ctx, ast.Load))
         or (isinstance(node, ast.Attribute) and node.attr in _FRAME_READERS and not known.is_numpys(node))
         or (isinstance(node, ast.alias) and node.name in _FRAME_READERS)
+        for node in walk(root)
+    )
+
+
+def reads_callers(root: ast.AST) -> bool:
+    """Whether code may read local variables of functions that call it: by frames, or by functions like
+    `locals` under other names."""
+    called = {id(node.func) for node in walk(root) if isinstance(node, ast.Call)}
+    return any(
+        (isinstance(node, ast.Attribute) and node.attr in _OF_CALLERS)
+        or (isinstance(node, ast.alias) and node.name in _FRAME_READERS - {"_getframe", "currentframe"})
+        or (isinstance(node, ast.Call) and ast.unparse(node.func).endswith("_getframe") and bool(node.args))
+        or (isinstance(node, ast.Name) and node.id in _OF_THEIR_CALLER and id(node) not in called)
         for node in walk(root)
     )
 

@@ -53,7 +53,7 @@ def _key(index: ast.expr) -> str | int | None:
     key = index.value if isinstance(index, ast.Constant) else None
     if isinstance(key, int):
         return key if type(key) is int and key >= 0 else None
-    return key if isinstance(key, str) and key.isidentifier() else None
+    return key if isinstance(key, str) and key.isascii() and key.isidentifier() else None
 
 
 class Change(NamedTuple):

@@ -56,6 +56,8 @@ def returning(function: ast.FunctionDef, names: Sequence[str]) -> list[Change]:
     for node in (node for stmt in function.body for node in walk(stmt)):
         if not isinstance(node, ast.Return):
             continue
+        if any(isinstance(one, ast.NamedExpr) for one in walk(node)):
+            raise Unnamed("a function binds what it returns")
         if node.value is None:
             line, end = node.end_lineno or 0, node.end_col_offset or 0
             changes.append(Change(line, end, end, f" {first}, None"))

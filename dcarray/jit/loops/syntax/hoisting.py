@@ -24,7 +24,9 @@ class InsideExpression(Unnamed):
         self.call = call
 
 
-def hoisted(text: str, tree: ast.AST, call: ast.Call, others: Collection[str]) -> str:
+def hoisted(
+    text: str, tree: ast.AST, call: ast.Call, others: Collection[str], own: Collection[str]
+) -> str:  # fmt: skip
     """Return the source with a call as a statement of its own, before the one that uses its result.  Raises
     `Unnamed` if Python would have computed something else before the call.
 
@@ -34,13 +36,15 @@ def hoisted(text: str, tree: ast.AST, call: ast.Call, others: Collection[str]) -
         The source, and its syntax tree.
     call : ast.Call
     others : collection of str
-        The names that the call may assign.
+        The names of objects of which the call may assign parts.
+    own : collection of str
+        The names that the call cannot assign.
     """
     for stmt in (node for node in walk(tree) if isinstance(node, ast.stmt)):
         match stmt:
             case ast.Assign(value=root) | ast.Expr(root):
                 pass
-            case ast.AugAssign(ast.Name(name), _, root) if name not in others:
+            case ast.AugAssign(ast.Name(name), _, root) if name in own:
                 pass
             case ast.Return(ast.expr() as root) | ast.If(test=root):
                 pass
@@ -50,7 +54,7 @@ def hoisted(text: str, tree: ast.AST, call: ast.Call, others: Collection[str]) -
             break
     else:
         raise Unnamed(_INSIDE)
-    if not _is_first(root, call, others):
+    if not _is_first(root, call, others, own):
         raise Unnamed(_INSIDE)
     lines = text.split("\n")
     begin, end = stmt.lineno - 1, stmt.col_offset
@@ -68,7 +72,7 @@ def hoisted(text: str, tree: ast.AST, call: ast.Call, others: Collection[str]) -
     return "\n".join(rest)
 
 
-def _is_first(root: ast.expr, call: ast.Call, others: Collection[str]) -> bool:
+def _is_first(root: ast.expr, call: ast.Call, others: Collection[str], own: Collection[str]) -> bool:
     """Whether nothing that the call could change is read before it: constants and names it cannot assign."""
     node: ast.AST = root
     while node is not call:
@@ -81,7 +85,9 @@ def _is_first(root: ast.expr, call: ast.Call, others: Collection[str]) -> bool:
             if isinstance(node, ast.Call) and part is node.func:
                 while isinstance(part, ast.Attribute):
                     part = part.value
-            if not (isinstance(part, ast.Constant) or (isinstance(part, ast.Name) and part.id not in others)):
+                if isinstance(part, ast.Name) and part.id not in others:
+                    continue
+            if not (isinstance(part, ast.Constant) or (isinstance(part, ast.Name) and part.id in own)):
                 return False
         else:
             return False

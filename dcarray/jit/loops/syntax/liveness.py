@@ -131,7 +131,7 @@ class _LiveNames:
             case ast.Try():
                 return self._try(node, live)
             case ast.With(items, body):  # an exception may be suppressed
-                read = loads(*(item.context_expr for item in items))
+                read = loads(*[part for item in items for part in (item.context_expr, item.optional_vars)])
                 return read | live | self._guarded(body, live, live)
             case ast.Match(subject, cases):
                 inner = [self.block(case.body, live) | loads(case.pattern, case.guard) for case in cases]

@@ -15,10 +15,11 @@ from .syntax_facts import NONE, Names
 __all__ = ["mentioned", "mentions_main", "text_mentions"]
 
 # Modules known to look no names up, as numexpr, pandas' `query`, patsy and DuckDB do, or `cProfile.run`.
-_SILENT = (sys.stdlib_module_names - {"cProfile", "code", "pdb", "profile", "trace"}) | {
+_SILENT = (sys.stdlib_module_names - {"bdb", "cProfile", "code", "pdb", "profile", "trace"}) | {
     "PIL", "cupy", "cv2", "dcarray", "h5py", "joblib", "matplotlib", "mpi4py", "networkx", "numba", "numpy",
     "psutil", "pytest", "scipy", "skimage", "sklearn", "torch", "tqdm", "yaml",
 }  # fmt: skip
+_LOOK_UP = ("bmat", "measure")  # NumPy's, the second one for tests
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -40,8 +41,8 @@ def mentioned(nodes: Iterable[ast.AST]) -> Names:
                 looks_up |= any(one.name.partition(".")[0] not in _SILENT for one in names)
             case ast.ImportFrom(module, names, level):
                 looks_up |= bool(level) or str(module).partition(".")[0] not in _SILENT
-                looks_up |= any(one.name == "bmat" for one in names)
-            case ast.Attribute(_, "bmat"):
+                looks_up |= any(one.name in _LOOK_UP for one in names)
+            case ast.Attribute(_, name) | ast.Name(name) if name in _LOOK_UP:
                 looks_up = True
     if not looks_up:
         return NONE
@@ -59,12 +60,17 @@ def text_mentions(text: str) -> Names:
 
 
 def mentions_main(nodes: Iterable[ast.AST]) -> bool:
-    """Whether a script does more with the name of the module ``__main__`` than to compare ``__name__``."""
+    """Whether a script does more with the name of the module ``__main__`` than to compare ``__name__``, or
+    may get at its global names in another way."""
     strings: set[int] = set()
     compared: set[int] = set()
     for node in nodes:
         match node:
-            case ast.ImportFrom("__main__") | ast.alias("__main__") | ast.Attribute(_, "modules"):
+            case ast.ImportFrom("__main__") | ast.alias("__main__" | "modules") | ast.Name("modules"):
+                return True
+            case ast.Attribute(_, "modules" | "__globals__" | "f_globals" | "getmodule" | "import_module"):
+                return True
+            case ast.alias("import_module" | "getmodule") | ast.Name("__import__"):
                 return True
             case ast.Constant(str(text)) if "__main__" in text:
                 strings.add(id(node))

@@ -82,6 +82,8 @@ def _parts(node: ast.expr) -> tuple[list[ast.expr], list[list[ast.expr]]]:
             return [left, others[0]], [others[1:]]
         case ast.NamedExpr(_, value):
             return [value], []
+        case ast.Dict(keys, values):
+            return [part for pair in zip(keys, values, strict=True) for part in pair if part is not None], []
     parts: list[ast.expr] = []
     for child in ast.iter_child_nodes(node):
         part = child.value if isinstance(child, ast.keyword) else child

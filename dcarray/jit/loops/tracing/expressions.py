@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from dcarray.core.errors import Untraceable
 from dcarray.ir.analysis.effects import writes
 from dcarray.ir.nodes import Call, While
@@ -17,6 +19,7 @@ from ..entry.lists import is_small
 from ..operations.arithmetic import Operations
 from ..operations.calls import Calls
 from ..operations.either_type import as_key, present
+from ..operations.flag_checks import may_fail
 from ..operations.texts import Character, Text, contained
 from ..operations.values import (
     Data,
@@ -62,6 +65,12 @@ class Frame:
         return self.globals.get(name, Unbound(f"{name} is not known"))
 
 
+_COMPUTES = dict.fromkeys(
+    (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Call, ast.Subscript), True
+)
+_KNOWN = (bool, int, float, complex, str, np.dtype)
+
+
 class Expressions(Operations):
     """Tracing of expressions; the subclass `Statements` adds statements, and these methods."""
 
@@ -81,9 +90,31 @@ class Expressions(Operations):
         super().__init__(calls.math)
         self.calls, self.reductions, self.arrays = calls, calls.reductions, calls.arrays
         self.lists = calls.iterables.lists
+        self._parts: list[Data] = []  # of the expression that is being traced: see `_used`
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
         """Return the value of an expression."""
+        return self._used(lambda: self._value(node, frame), _COMPUTES.get(type(node), False))
+
+    def _used(self, trace: Callable[[], Value], computes: bool = False) -> Value:
+        """Return the value of an expression.  Where it is known and its parts are not, as that of ``1.0 / x >
+        2.0 and False``, they are computed nevertheless if they may raise an exception."""
+        outer, self._parts = self._parts, []
+        try:
+            value = trace()
+            parts = value if type(value) in (tuple, list) else (value,)
+            if all(part is None or type(part) in _KNOWN or isinstance(part, Data) for part in parts):
+                kept = {id(part) for part in parts if isinstance(part, Data)}
+                if not isinstance(value, Data):
+                    self.discard(tuple([one for one in self._parts if id(one) not in kept]))
+                    outer += [one for one in self._parts if id(one) in kept]
+            if computes and isinstance(value, Data) and value.window is None and may_fail(value.expr):
+                outer.append(value)
+            return value
+        finally:
+            self._parts = outer
+
+    def _value(self, node: ast.expr, frame: Frame) -> Value:
         self.scope.count_expression()
         match node:
             case ast.Constant(value):
@@ -144,11 +175,16 @@ class Expressions(Operations):
 
     def condition(self, node: ast.expr, frame: Frame) -> bool | Data:
         """Return the truth of an expression, as a Python bool if it is known."""
-        if isinstance(node, ast.BoolOp):
-            return self.math.truth(self._bool_op(node.op, node.values, frame, True))
-        if isinstance(node, ast.Compare):
-            return self.math.truth(self._comparison(node, frame, True))
-        return self.math.truth(self.evaluate(node, frame))
+
+        def trace() -> bool | Data:
+            if isinstance(node, ast.BoolOp):
+                return self.math.truth(self._bool_op(node.op, node.values, frame, True))
+            if isinstance(node, ast.Compare):
+                return self.math.truth(self._comparison(node, frame, True))
+            return self.math.truth(self.evaluate(node, frame))
+
+        truth: bool | Data = self._used(trace, True)
+        return truth
 
     def _typed_bool(self, truth: bool | Data, kinds: set[Any], loose: bool) -> bool | Data:
         """Return a bool whose type may be that of any of ``kinds``: bool for Python's, None for NumPy's."""
