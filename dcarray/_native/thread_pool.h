@@ -54,6 +54,7 @@ static struct {
     int64_t last, rest, lost, good, patience; /* when the last job came; the last time of work alone; see `judge` */
     int64_t alone;               /* until when jobs run alone */
     Job job;
+    fenv_t modes; /* the caller's: rounding, numbers below the normal ones */
     _Alignas(64) int64_t done;   /* chunks of all phases of a loop */
     _Alignas(64) pthread_mutex_t lock;
     pthread_cond_t more;
@@ -220,6 +221,7 @@ take_part(int me)
     int64_t count = 0;
     int flags;
     note_processor(me);
+    fesetenv(&Pool.modes);
     feclearexcept(FLAGS);
     flags = Pool.job.code == NULL ? do_iterations(me, NULL) | CAME : do_chunks(me, &count);
     __atomic_fetch_or(&Pool.flags, flags | numpy_bits(fetestexcept(FLAGS)), __ATOMIC_SEQ_CST);
@@ -272,6 +274,8 @@ start_member(int place)
     sigset_t all, before;
     int failed;
     sigfillset(&all);
+    for (int k = 0; k < 4; k++) /* what comes of an instruction ends the process: not without handlers that say where */
+        sigdelset(&all, (int[]){SIGSEGV, SIGBUS, SIGFPE, SIGILL}[k]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     failed = pthread_create(&thread, NULL, help_out, (void *)(intptr_t)place);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -341,6 +345,7 @@ open_job(Job job, int large, int64_t now)
     int64_t ago = now - Pool.last;
     int thick = ago < THICK, woken, processor = sched_getcpu();
     Pool.job = job;
+    fegetenv(&Pool.modes);
     PUT(Pool.flags, 0);
     for (int64_t k = 0; k < job.owners; k++)
         PUT(Pool.lines[k].next, 0);

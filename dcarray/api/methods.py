@@ -231,7 +231,12 @@ class Methods(Attributes):
         if rule and not np.can_cast(self.dtype, dtype, casting):
             np.empty(0, self.dtype).astype(dtype, casting=casting)
         usual = rule and type(copy) is bool
-        if not usual or order == "A" or (order == "F" and not copy) or not isinstance(dtype.type, type):
+        if (
+            not usual
+            or order == "A"
+            or (order in ("C", "F") and not copy)
+            or not isinstance(dtype.type, type)
+        ):
             a = self._evaluated().astype(dtype, order=order, casting=casting, copy=copy)
             return self._derive(a)
         return recorder.cast(self, dtype, copy=copy, order=order if order in ("C", "F") else "K")

@@ -103,7 +103,7 @@ def _share_fft() -> None:
     """Let threads share the rows of NumPy's Fourier transforms."""
     from dcarray._native.extension import share_loops
 
-    ufuncs = [one for one in vars(sys.modules[_FFT]).values() if type(one) is type(sys.modules["numpy"].add)]
+    ufuncs = [one for one in vars(sys.modules[_FFT]).values() if type(one) is type(choice)]
     share_loops(tuple(ufuncs), config.current().threads)
 
 

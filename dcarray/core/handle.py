@@ -279,15 +279,13 @@ def locate(x: Handle) -> None:
 def adopt(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
     """Return a handle that shares the memory of ``a``.
 
-    It is small if the owner of the memory is small, so that all views of one memory are of one kind.
+    It is small if the owner of the memory is a small array, so that all views of one memory are of one kind.
     """
     if compilable(a):
         own = owner(a)
         if isinstance(own, np.ndarray):
             if own.size < eager_below and (own is a or compilable(own)):
                 return small(cls, a)
-        elif a.size < eager_below and FAMILIES.find(own) is None:
-            return small(cls, a)
     x = large(cls, store_of(a), a.shape, None)
     x._readonly = not writeable(a)
     x._ndarray = a

@@ -8,7 +8,9 @@ thread runs the program's finalizers there, and meanwhile `gc.collect` in the ma
 from __future__ import annotations
 
 import gc
+import importlib
 import os
+from _thread import start_new_thread
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -16,7 +18,9 @@ from typing import Any, TypeVar, cast
 
 from . import native
 
-__all__ = ["thread_without_collections", "uncollected", "waiting"]
+_signal: Any = importlib.import_module("_signal")  # without the enumerations of ``signal``
+
+__all__ = ["start_thread", "thread_without_collections", "uncollected", "waiting"]
 
 if native.BUILT:
     from dcarray._native import extension
@@ -39,6 +43,20 @@ def thread_without_collections(function: F) -> F:
         return extension.without_collections(function, *args)
 
     return cast("F", run)
+
+
+def start_thread(function: Callable[..., Any], *args: Any) -> None:
+    """Start a thread that gets no signal: one that the program blocks would otherwise come to it."""
+    mask = getattr(_signal, "pthread_sigmask", None)
+    own = {
+        getattr(_signal, name) for name in ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL") if hasattr(_signal, name)
+    }
+    before = mask(_signal.SIG_BLOCK, _signal.valid_signals() - own) if mask else ()
+    try:
+        start_new_thread(function, args)
+    finally:
+        if mask:
+            mask(_signal.SIG_SETMASK, before)
 
 
 def waiting(function: Callable[..., Any], *args: Any) -> Any:

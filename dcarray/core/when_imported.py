@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from _thread import get_ident
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 __all__ = ["when_imported"]
 
 _actions: dict[str, list[Callable[[], object]]] = {}
+_asked: set[tuple[int, str]] = set()  # threads in which the other finders are asked for modules
 
 
 def when_imported(name: str, action: Callable[[], object]) -> None:
@@ -29,11 +32,17 @@ class _Finder:
     def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
         """Return the import specification of such a module as the other finders give it, whose loader runs
         the actions, too; None for other modules."""
-        if name not in _actions:
+        here = get_ident(), name
+        if name not in _actions or here in _asked:  # another finder may ask all that there are
             return None
-        others = [one.find_spec for one in sys.meta_path if one is not self and hasattr(one, "find_spec")]
-        spec = next(filter(None, (find(name, path, target) for find in others)), None)
-        if spec is not None and spec.loader is not None:
+        _asked.add(here)
+        try:
+            later = sys.meta_path[sys.meta_path.index(self) + 1 :] if self in sys.meta_path else []
+            others = [one.find_spec for one in later if hasattr(one, "find_spec")]
+            spec = next(filter(None, (find(name, path, target) for find in others)), None)
+        finally:
+            _asked.discard(here)
+        if spec is not None and hasattr(spec.loader, "exec_module") and hasattr(spec.loader, "__dict__"):
             loader: Any = spec.loader
             execute = loader.exec_module
 
@@ -41,7 +50,8 @@ class _Finder:
                 vars(loader).pop("exec_module", None)
                 execute(module)
                 for action in _actions.pop(module.__name__, ()):
-                    action()
+                    with suppress(Exception):  # another module of this name, such as a stub of NumPy
+                        action()
                 if not _actions and self in sys.meta_path:
                     sys.meta_path.remove(self)
 

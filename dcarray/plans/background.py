@@ -7,7 +7,7 @@ import ctypes
 import math
 import os
 import threading
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -15,7 +15,7 @@ from itertools import count
 from threading import Lock
 from typing import Any, NamedTuple
 
-from dcarray.core.uncollected import thread_without_collections, waiting
+from dcarray.core.uncollected import start_thread, thread_without_collections, waiting
 from dcarray.core.unpatched import monotonic
 from dcarray.lowering.runtime.forks import held_in_forks
 from dcarray.tiering.admission import PATIENCE, SUSPECT
@@ -174,7 +174,7 @@ class Background:
         if self._ended is None or self._pid != os.getpid():  # threads do not survive a fork
             more, undone, ended, self.is_stopping = _locked(), list[_Job](), _locked(), False
             try:  # `Thread.start` would wait until it runs, which takes long where all cores are busy
-                start_new_thread(self._work, (more, undone, ended))
+                start_thread(self._work, more, undone, ended)
             except RuntimeError:  # no thread can be started
                 with self._busy:
                     return job()

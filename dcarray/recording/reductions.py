@@ -106,10 +106,10 @@ def _initial_value(name: str, char: str, initial: Any, masked: bool) -> Any:
 
 def _order_matters(name: str, begin: Any) -> bool:
     """Whether the result depends on where the initial value enters the reduction: floating-point products
-    follow NumPy's order, and a sum that begins with -0.0 may be -0.0."""
+    follow NumPy's order, and sums begin with it."""
     if begin.dtype.kind != "f":
         return False
-    return bool(begin != 1 if name == "multiply" else name == "add" and begin == 0 and np.signbit(begin))
+    return bool(begin != 1 if name == "multiply" else name == "add" and (begin != 0 or np.signbit(begin)))
 
 
 def _is_identity(name: str, begin: Any) -> bool:

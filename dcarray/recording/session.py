@@ -6,6 +6,8 @@ allocated, the plan runs, and the stores get their memory.
 
 from __future__ import annotations
 
+import atexit
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -301,3 +303,15 @@ def flush_all() -> None:
     """Run all that this thread has pending, on all devices."""
     for one in sessions():
         one.flush()
+
+
+def _flush_writes() -> None:
+    """Run what this thread has pending that writes into memory, which may be a file or shared."""
+    for one in sessions() if communicator() is None else ():
+        if one.rec.writes:
+            one.flush()
+
+
+atexit.register(_flush_writes)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_flush_writes)

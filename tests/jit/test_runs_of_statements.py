@@ -232,7 +232,7 @@ def test_module_statements_of_a_script() -> None:
     from dcarray.jit.loops.sites.site import Site
 
     text = (
-        "import numpy as np\nx = np.ones(30)\nfor k in (3,):\n    y = x * 2 + k\n    print(y.sum(), x, y)\n"
+        "import numpy as np\nx = np.ones(9)\nfor k in (3,):\n    y = x * 2 + k\n    print(y.sum(), x, y)\n"
     )
     printed: list[Any] = []
     for compiled in (False, True):

@@ -9,14 +9,14 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from _thread import get_ident, start_new_thread
+from _thread import get_ident
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from types import CodeType, FrameType
 from typing import Any
 
 from dcarray.core import cores, unpatched
-from dcarray.core.uncollected import thread_without_collections, uncollected, waiting
+from dcarray.core.uncollected import start_thread, thread_without_collections, uncollected, waiting
 from dcarray.core.when_imported import when_imported
 from dcarray.tiering import admission
 
@@ -64,7 +64,7 @@ class Sampler:
         if self._pid != os.getpid():  # threads do not survive a fork
             self._pid = os.getpid()
             with suppress(RuntimeError):  # no thread can be started
-                start_new_thread(self._watch, tools())
+                start_thread(self._watch, *tools())
 
     def add_copy(self, copy: CodeType, code: CodeType) -> None:
         """Watch ``copy``, a copy of ``code``, for the same sites; do nothing if ``code`` has none."""
