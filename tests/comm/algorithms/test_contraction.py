@@ -176,40 +176,6 @@ def test_what_moves_fewer_bytes_is_done() -> None:
     assert back.sum_axes and back.need_b == square
 
 
-@pytest.mark.parametrize(("p", "q"), [(1, 2), (2, 1), (2, 2), (3, 2), (5, 7), (36, 36)])
-def test_only_vectors_travel(p: int, q: int) -> None:
-    n = 35 * 72
-    matrix = Layout.blocks((n, n), ProcessGrid((p, q)))
-    vector = Layout.chosen((n,), p * q)
-    for subscripts, first, second in (
-        ("mk,k->m", matrix, vector),
-        ("k,kn->n", vector, matrix),
-        ("km,k->m", matrix, vector),
-        ("k,k->", vector, vector),
-    ):
-        for rank in (0, p * q - 1):
-            found = counts(subscripts, first, second, rank)
-            assert found.bytes_received + found.collective_bytes <= 8 * (n // p + n // q)
-
-
-def test_stacks_cut_along_the_stack_do_not_travel() -> None:
-    grid = ProcessGrid((6,))
-    stack = Layout.blocks((30, 20, 25), grid)
-    assert counts("bmk,bkn->bmn", stack, Layout.blocks((30, 25, 9), grid), 3) == Counts()
-    assert counts("bmk,kn->bmn", stack, Layout.copies((25, 9), grid), 3) == Counts()
-
-
-def test_chains_of_products_are_not_gathered() -> None:
-    """(A @ B) @ (C @ D) as in 3mm: every product has a layout that suits the next one."""
-    grid = ProcessGrid((3, 3))
-    n = 360
-    whole = Layout.blocks((n, n), grid)
-    of = parse("mk,kn->mn", (n, n), (n, n))
-    first, second = choose(of, whole, whole), choose(of, whole, whole)
-    assert first.out == second.out == whole
-    assert counts("mk,kn->mn", first.out, second.out, 4).bytes_received == 2 * 2 * 8 * n * n // 9
-
-
 # ---- bad input ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("subscripts", "text"), [
     ("mk,kn", "not of the form"), ("mk,kn,np->mp", "not of the form"),

@@ -5,17 +5,16 @@ from typing import Any
 
 from comm_layouts import axes
 from comm_random_products import cases
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.comm.algorithms import product_layouts
 from dcarray.comm.algorithms.product_axes import parse
 from dcarray.comm.algorithms.product_cost import FLOPS_PER_BYTE, LowerBounds, ProductCosts
 from dcarray.comm.algorithms.product_layouts import Scheme, choose, summand_layouts
-from dcarray.comm.layout.axes import Axis, BlockAxis, WindowAxis
+from dcarray.comm.layout.axes import Axis
 from dcarray.comm.layout.axis_overlap import overlap, overlap_size, overlapping_range
 from dcarray.comm.layout.derived_layouts import received_elements, sample_ranks, simplify
-from dcarray.comm.planning.analysis.iteration_domain import _axis_halo, _base_axis
 
 
 def by_layouts(scheme: Scheme, sizes: tuple[int, int, int]) -> float:
@@ -85,27 +84,3 @@ def test_what_parts_of_axes_have_in_common(data: st.DataObject) -> None:
         for other in range(b.parts):
             assert overlap_size(a, one, b, other) == sum(run.size for run in overlap(a, one, b, other))
             assert other in span or not overlap_size(a, one, b, other)
-
-
-@settings(max_examples=120, deadline=None, derandomize=True)
-@given(st.data())
-def test_halos_of_strided_reads(data: st.DataObject) -> None:
-    """Halo widths computed from a few ranks hold for all."""
-    points, parts = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 9))
-    offset, stride = data.draw(st.integers(0, 5)), data.draw(st.sampled_from([-3, -2, -1, 1, 2, 3]))
-    begin = offset if stride > 0 else offset - stride * (points - 1)
-    extent = offset + abs(stride) * (points - 1) + 1 + data.draw(st.integers(0, 5))
-    into: BlockAxis = BlockAxis(points, parts)
-    part: BlockAxis = BlockAxis(extent, parts)
-    if data.draw(st.booleans()):
-        into = WindowAxis(points, BlockAxis(points + 6, parts), data.draw(st.integers(0, 6)), 1)
-    if data.draw(st.booleans()):
-        part = WindowAxis(extent, BlockAxis(extent + 6, parts), data.draw(st.integers(-3, 6)), 1)
-    assume(_base_axis(into)[0] != _base_axis(part)[0])  # for which there is a formula, and it may say more
-    before = after = 0
-    for c in range(parts):
-        if into.low(c) < into.high(c):
-            ends = begin + stride * into.low(c), begin + stride * (into.high(c) - 1)
-            before = max(before, part.low(c) - min(ends))
-            after = max(after, max(ends) + 1 - part.high(c))
-    assert _axis_halo(into, part, begin, stride) == (before, after)

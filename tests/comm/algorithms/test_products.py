@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from dcarray.comm.algorithms.diagonals import diagonal, trace
 from dcarray.comm.algorithms.products import einsum, matmul
 from dcarray.comm.exchange.dist_array import DistArray
-from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning.placement.distributed_forms import DistributedForm, Operand
-from dcarray.comm.planning.placement.matmul_call import letters, plan_matmul
+from dcarray.comm.planning.placement.matmul_call import plan_matmul
 from dcarray.comm.planning.rank_program.execution import interpreted
 from dcarray.comm.planning.rank_program.steps import Execution, Memory, Reduce
 from dcarray.comm.transport import simulated_ranks
@@ -107,26 +106,6 @@ def test_calls_as_steps(case: tuple[Any, ...]) -> None:
     assert form.reads == (first.layout, second.layout)
 
 
-def test_letters() -> None:
-    def call(*windows: Window) -> Call:
-        return Call("blas.matmul", windows[:2], (windows[2],))
-
-    def at(name: str, *shape: int, first: int = 0) -> Window:
-        return Window(name, shape, tuple(Index(first * (k == 0), 1, k) for k in range(len(shape))))
-
-    shapes = [(4, 5), (5, 6), (4, 6)]
-    assert letters(call(at("a", 4, 5), at("b", 5, 6), at("c", 4, 6)), shapes) == "mk,kn->mn"
-    turned = Window("a", (4, 5), (Index(0, 1, 1), Index(0, 1, 0)))
-    assert letters(call(turned, at("b", 5, 6), at("c", 4, 6)), [(5, 4), *shapes[1:]]) == "km,kn->mn"
-    # Parts of arrays, also where all have the same part; a diagonal; a broadcast.
-    assert letters(call(at("a", 4, 5, first=1), at("b", 5, 6), at("c", 4, 6)), [(5, 5), *shapes[1:]]) is None
-    assert letters(call(at("a", 4, 5), at("b", 5, 6), at("c", 4, 6)), [(4, 7), (7, 6), (4, 6)]) is None
-    diagonal = Window("a", (4, 4), (Index(0, 1, 0), Index(0, 1, 0)))
-    assert letters(call(diagonal, at("b", 4, 4), at("c", 4, 4)), [(4, 4)] * 3) is None
-    stretched = Window("b", (5, 6), (Index(0, 1, 0),))
-    assert letters(call(at("a", 4, 5), stretched, at("c", 4, 6)), [(4, 5), (5,), (4, 6)]) == "mk,k->mn"
-
-
 def test_calls_without_a_form() -> None:
     window = Window("b", (5, 6), (Index(0, 1, 0),))
     first, out = (Window(n, s, (Index(0, 1, 0), Index(0, 1, 1))) for n, s in (("a", (4, 5)), ("c", (4, 6))))
@@ -169,20 +148,6 @@ def test_pieces_multiply_as_arrays_do(data: st.DataObject) -> None:
         )
 
     simulated_ranks.run(ranks, live)
-
-
-def test_transposes_are_exchanged_in_pairs() -> None:
-    layout = Layout.blocks((40, 40), ProcessGrid((4, 4)))
-    transposed = Layout((40, 40), layout.grid, layout.axes[::-1])
-
-    def live() -> tuple[int, int]:
-        comm = simulated_ranks.rank_of_thread()
-        DistArray(comm, transposed, np.zeros((10, 10))).redistribute(layout)
-        return comm.counts.messages_sent, comm.counts.bytes_sent
-
-    found = simulated_ranks.run(16, live)
-    assert [found[rank] for rank in (0, 5, 10, 15)] == [(0, 0)] * 4  # those on the diagonal
-    assert sorted(found)[4:] == [(1, 800)] * 12
 
 
 def test_bad_products_of_pieces() -> None:

@@ -6,26 +6,14 @@ import numpy as np
 import pytest
 from comm_layouts import axes, elements, layouts
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from dcarray.comm.layout.axes import Axis, BlockAxis, CyclicAxis, Run, clip
+from dcarray.comm.layout.axes import Axis, BlockAxis, CyclicAxis, Run
 from dcarray.comm.layout.axis_overlap import overlap, peers
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
 from dcarray.comm.transport.errors import LayoutError
 
 quick = settings(max_examples=60, deadline=None, derandomize=True)
-
-
-@quick
-@given(st.integers(0, 40), st.integers(1, 5), st.integers(5, 12), st.integers(0, 60), st.integers(0, 60))
-def test_clip(start: int, length: int, step: int, low: int, high: int) -> None:
-    inside = [
-        i for k in range(60) for i in range(start + k * step, start + k * step + length) if low <= i < high
-    ]
-    runs = clip(start, length, step, low, high)
-    assert elements(runs) == inside
-    assert len(runs) <= 3
 
 
 # ---- one axis ----------------------------------------------------------------------------------------
