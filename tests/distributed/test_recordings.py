@@ -362,6 +362,7 @@ def test_loops_with_large_statements_run_distributed() -> None:
     lambda x: np.linalg.pinv(x),
     lambda x: np.apply_along_axis(np.vectorize(abs), 0, x),
     lambda x: np.linalg.svd(x),
+    lambda x: np.add.accumulate(x.ravel()),
 ])  # fmt: skip
 @on_ranks(2)
 def test_gathers_are_reported_and_refused(call: Any) -> None:
