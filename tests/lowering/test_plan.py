@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from dcarray.ir import dims, interp, text, verify
 from dcarray.lowering import compilation, targets
 from dcarray.lowering.compilation import compile_region
-from dcarray.lowering.cpu.llvm.libraries import LIBRARIES
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.flags import DIVIDE, INVALID
@@ -315,18 +314,6 @@ def test_unknown_targets_are_named():
         compiled(CHAIN, target="gpu")
 
 
-def test_without_blas_the_native_path_is_right(monkeypatch):
-    monkeypatch.setitem(LIBRARIES, "blas.matmul", [])
-    plan_ = compiled("""region() {
-      in a: f64[5, 6];  in b: f64[6, 7];  out o: f64[5, 7]
-      call blas.matmul(a, b) -> o
-    }""")
-    assert plan_.stats == {"kernels": 1, "calls": 0, "interpreted": 0}
-    a, b = (np.random.default_rng(0).random(shape) for shape in ((5, 6), (6, 7)))
-    got, _ = execute(plan_, {"a": a, "b": b})
-    np.testing.assert_allclose(got["o"], a @ b, rtol=1e-14)
-
-
 # ---- running ------------------------------------------------------------------------------------------
 def test_flags_of_all_kinds_of_steps_are_reported(monkeypatch):
     source = """region() {
@@ -420,15 +407,6 @@ def test_no_work_is_no_launch():
     assert "_k0" not in plan_.driver
     got, flags = execute(plan_, {"x": np.zeros((0, 5))})
     assert got["y"].shape == (0, 5) and flags == 0
-
-
-@pytest.mark.parametrize("name", ["tanh", "exp", "fmod"])
-def test_functions_of_constants(name):
-    call = f"{name}(f32(1.5))" if name != "fmod" else "fmod(f32(1.5), f32(1.0))"
-    plan_ = compiled(f"region() {{ in x: f32[99]; out y: f32[99]\n y[i] = add(x[i], {call}) for i<99\n}}")
-    got, _ = execute(plan_, {"x": np.zeros(99, np.float32)})
-    value = np.fmod(1.5, 1.0) if name == "fmod" else getattr(np, name)(np.float32(1.5))
-    np.testing.assert_allclose(got["y"], value, rtol=3e-7)
 
 
 TURNS = """region(n: int>=1) {

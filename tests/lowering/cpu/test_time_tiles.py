@@ -1,9 +1,6 @@
 """Time-tiled kernels: against the interpreter, without races, on any number of threads."""
 
-import ctypes
 import random
-import shutil
-import subprocess
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -15,11 +12,9 @@ from hypothesis import strategies as st
 from kernel_machine import Machine
 
 from dcarray.ir import dims, interp, verify
-from dcarray.ir.nodes import TimeTiles
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu.time_tiling import CacheLimits, time_tiling
 from dcarray.ir.text import parse
-from dcarray.lowering.c_family.emit import emit
 from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.schedules import time_tiles as lowered
 from dcarray.lowering.cpu.schedules.scheduler import schedule
@@ -138,21 +133,3 @@ def test_one_text_for_all_sizes_and_tiles():
         (stmt,) = made.body
         texts.add(repr(schedule(stmt, made)[0]))
     assert len(texts) == 1
-
-
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-def test_as_c(tmp_path):
-    region = jacobi(60, 40, 6)
-    made = time_tiling(replace(SMALL, tiles=3)).fn(region, Log())
-    (stmt,) = made.body
-    assert isinstance(stmt, TimeTiles)
-    kernel, binding = schedule(stmt, made)
-    (tmp_path / "k.c").write_text(emit(kernel))
-    flags = ["-O1", "-fPIC", "-shared", "-ffp-contract=off", "-o", str(tmp_path / "k.so")]
-    subprocess.run(["cc", *flags, str(tmp_path / "k.c"), "-lm"], check=True)
-    found = memory(region, {}, 3)
-    for one in (binding, binding.then):
-        numbers = [n for pair in zip(one.extents, one.work, strict=True) for n in pair]
-        numbers += [found[p.array].ctypes.data + 8 * p.offset for p in one.pointers] + list(one.ints)
-        ctypes.CDLL(str(tmp_path / "k.so")).run((ctypes.c_int64 * len(numbers))(*numbers))
-    assert {name: array.tobytes() for name, array in found.items()} == wanted(region, {}, 3)

@@ -9,7 +9,7 @@ from dcarray.ir import interp
 from dcarray.ir.parse import parse
 from dcarray.lowering.hls.model.model import model
 from dcarray.lowering.hls.network.compose import compose
-from dcarray.lowering.hls.network.line_buffers import SHORTEST_DELAY, Parts, parts
+from dcarray.lowering.hls.network.line_buffers import parts
 from dcarray.lowering.hls.network.nodes import Work
 from dcarray.lowering.hls.simulation.csim import INTEL, VITIS, Simulation
 from dcarray.lowering.hls.simulation.cycles import simulate
@@ -100,11 +100,3 @@ def test_rows_of_a_stencil_lie_in_block_memory():
     assert "delay0_0" not in INTEL.kernel(network, "k")  # its compiler finds them in shift registers
     cost = next(one.cost for one in model(network).processes if one.kind == "compute")
     assert cost.bram >= 4
-
-
-def test_registers_of_parts():
-    found = Parts(((0, 1), (200, 202)))
-    assert found.registers == 5 and found.delays == (198,) and SHORTEST_DELAY <= 198
-    assert [found.register(place) for place in (0, 1, 200, 202)] == [0, 1, 2, 4]
-    with pytest.raises(ValueError, match="place 50 is in a delay"):
-        found.register(50)

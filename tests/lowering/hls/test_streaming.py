@@ -1,6 +1,5 @@
 """Process networks give the interpreter's results with bounded FIFOs, and their depths are the least."""
 
-import random
 from dataclasses import replace
 
 import numpy as np
@@ -10,39 +9,20 @@ from dcarray.ir import interp
 from dcarray.ir.parse import parse
 from dcarray.ir.verify import verify as verify_region
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.hls.network.boxes import Box
 from dcarray.lowering.hls.network.compose import compose
-from dcarray.lowering.hls.network.depths import most_elements
 from dcarray.lowering.hls.network.nodes import NetworkError, Work, verify
 from dcarray.lowering.hls.network.text import dump
 from dcarray.lowering.hls.simulation.cycles import Deadlock, simulate
 from tests.support.ir_regions import assert_agree, make_case
-from tests.support.stencil_chains import stencil_chain
+from tests.support.stencil_chains import memory_of, stencil_chain, with_depth
 
 
-def memory_of(region, seed=0):
-    rng = np.random.default_rng(seed)
-    return {
-        a.name: rng.integers(-9, 10, a.shape).astype(a.dtype)
-        for a in region.arrays
-        if a.role in ("in", "inout")
-    }
-
-
-def agrees(region, network, seed=0):
-    memory = memory_of(region, seed)
+def agrees(region, network):
+    memory = memory_of(region)
     got = simulate(network, memory).arrays
     want = interp.run(region, {name: array.copy() for name, array in memory.items()})
     for name, array in want.items():
         np.testing.assert_array_equal(got[name], array, err_msg=name)
-
-
-def with_depth(network, stage, fifo, depth):
-    """The network with another depth of one FIFO."""
-    fifos = tuple(replace(f, depth=depth) if f.name == fifo else f for f in network.stages[stage].fifos)
-    stages = list(network.stages)
-    stages[stage] = replace(stages[stage], fifos=fifos)
-    return replace(network, stages=tuple(stages))
 
 
 @pytest.mark.parametrize("first", range(0, 120, 30))
@@ -67,7 +47,7 @@ def test_chains_of_stencils_stream_in_one_stage_and_agree(first):
         verify_region(region)
         network = compose(region)
         assert len(network.stages) <= 1 and not network.reasons, dump(network)
-        agrees(region, network, seed)
+        agrees(region, network)
 
 
 def test_less_depth_is_a_deadlock_or_stalls():
@@ -80,7 +60,7 @@ def test_less_depth_is_a_deadlock_or_stalls():
         for fifo in [f for stage in network.stages for f in stage.fifos if f.depth > 1]:
             for depth in {fifo.depth // 2, fifo.depth - 1}:
                 try:
-                    less = simulate(with_depth(network, 0, fifo.name, depth), memory)
+                    less = simulate(with_depth(network, fifo.name, depth), memory)
                 except Deadlock as found:
                     assert f"fifo {fifo.name} holds" in str(found)
                     deadlocks += 1
@@ -155,24 +135,11 @@ def test_what_a_fold_starts_from_is_addressed_though_its_body_streams_it():
     agrees(region, network)
 
 
-def test_most_elements_among_ticks():
-    rng = random.Random(0)
-    for _ in range(60):
-        rank = rng.randint(1, 3)
-        raster = tuple(rng.randint(1, 6) for _ in range(rank))
-        first = tuple(rng.randrange(n) for n in raster)
-        box = Box(first, tuple(rng.randint(1, n - f) for n, f in zip(raster, first, strict=True)))
-        there = [box.has(point) for point in np.ndindex(raster)]
-        for ticks in range(1, len(there) + 2):
-            most = max(sum(there[k : k + ticks]) for k in range(len(there)))
-            assert most_elements(box, raster, ticks) == most, (box, raster, ticks)
-
-
 def test_the_verifier_finds_what_is_wrong():
     network = compose(stencil_chain(1))
     stage = network.stages[0]
     with pytest.raises(NetworkError, match="holds nothing"):
-        verify(with_depth(network, 0, stage.fifos[0].name, 0))
+        verify(with_depth(network, stage.fifos[0].name, 0))
     with pytest.raises(NetworkError, match="before it is sent"):
         verify(replace(network, stages=(replace(stage, processes=stage.processes[::-1]),)))
     with pytest.raises(NetworkError, match="before it is sent"):
@@ -185,7 +152,3 @@ def test_the_verifier_finds_what_is_wrong():
             changed = tuple(short if p is process else p for p in stage.processes)
             with pytest.raises(NetworkError, match="which it does not hold"):
                 verify(replace(network, stages=(replace(stage, processes=changed),)))
-
-
-def test_the_text_of_a_network_is_deterministic():
-    assert dump(compose(stencil_chain(5))) == dump(compose(stencil_chain(5)))

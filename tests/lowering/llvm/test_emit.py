@@ -1,8 +1,6 @@
 """Kernels of every statement kind through the LLVM target."""
 
 import dataclasses
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -83,39 +81,6 @@ def test_no_reassociation_of_plain_arithmetic() -> None:
     value = op("subtract", op("add", op("add", e, lit(1e16)), lit(1.0)), lit(1e16))
     run(flat((k.Store("p1", at(var("i")), value),), (F8, "r"), (F8, "w")), [517], [x, out], [517])
     np.testing.assert_array_equal(out, ((x + 1e16) + 1.0) - 1e16)
-
-
-def test_strided_two_dimensional_loops_with_a_tile() -> None:
-    a = np.arange(40 * 60, dtype=F8).reshape(40, 60)
-    out = np.zeros((60, 40))
-    inner = k.For(
-        "i", at(var("b", 8)), (at(var("b", 8), const=8), at(k.Term(1, "n0"))), 1, "vector",
-        (k.Store("p1", at(var("j", arg="n0"), var("i")), elem("p0", var("i", arg="n1"), var("j"))),),
-    )  # fmt: skip
-    loop = k.For("j", at(), (at(k.Term(1, "n1")),), 1, "serial", (inner,))
-    phase = k.Phase("b", at(k.Term(1, "n2")), "serial", (loop,))
-    kernel = k.Kernel(buffers((F8, "r"), (F8, "w")), ("n0", "n1", "n2"), (phase,))
-    for threads in (1, 3):
-        out[...] = 0
-        run(kernel, [5], [a, out], [40, 60, 5], threads, 1 << 20)
-        np.testing.assert_array_equal(out, a.T)
-
-
-def test_negative_stride_step_and_offset() -> None:
-    x = np.arange(50, dtype=F8)
-    out = np.zeros(50)
-    loop = k.For(
-        "i", at(const=1), (at(k.Term(1, "n0")),), 3, "serial",
-        (k.Store("p1", at(var("i")), elem("p0", var("i", -1), const=-1)),),
-    )  # fmt: skip
-    kernel = k.Kernel(
-        buffers((F8, "r"), (F8, "w")), ("n0",), (k.Phase("one", at(const=1), "serial", (loop,)),)
-    )
-    launch = CPU.load(kernel, CPU.compile(CPU.emit(kernel)))
-    launch(launch.pack(1, 1, x.ctypes.data + 50 * 8, out.ctypes.data, 50), 1)
-    expected = np.zeros(50)
-    expected[1::3] = x[::-1][1::3]
-    np.testing.assert_array_equal(out, expected)
 
 
 @pytest.mark.parametrize("char", ["e", "f", "d", "F", "D", "q", "b", "?"])
@@ -277,18 +242,6 @@ def test_a_nan_raises_nothing_in_comparisons(data: st.DataObject) -> None:
     np.testing.assert_array_equal(out, np.where(getattr(np, name)(x, y), x + y, np.maximum(x, y)))
 
 
-def test_both_arms_of_where_are_computed() -> None:
-    """NumPy warns for arms that are not taken; so must we, at every length of the rest loop."""
-    quotient = op("divide", lit(1.0), elem("p0", var("i")))
-    cond = op("equal", elem("p0", var("i")), lit(0.0), dtype="?")
-    kernel = flat((k.Store("p1", at(var("i")), op("where", cond, lit(5.0), quotient)),), (F8, "r"), (F8, "w"))
-    for size in (1, 3, 8, 33):
-        x, out = np.ones(size), np.empty(size)
-        x[-1] = 0
-        assert run(kernel, [size], [x, out], [size]) == DIVIDE
-        assert out[-1] == 5
-
-
 @pytest.mark.parametrize("char", ["f", "d"])
 def test_results_do_not_depend_on_position(char: str) -> None:
     x = np.abs(np.random.default_rng(3).standard_normal(4096)).astype(char)
@@ -350,34 +303,6 @@ def test_what_llvm_refuses_is_unsupported() -> None:
     kernel = flat((k.Store("p0", at(var("i")), lit(1.0)),), (F8, "w"))
     with pytest.raises(Unsupported):
         CPU.load(kernel, b"not object code")
-
-
-def test_code_outlives_the_process() -> None:
-    """Object code made by one process is loaded by another."""
-    program = """
-import sys, numpy as np
-from dcarray.lowering import targets
-from dcarray.lowering.kernel import nodes as k
-at = k.affine(0, k.Term(1, None, "i"))
-d = np.dtype("d")
-value = k.Op("sin", (k.Elem("p0", at, d),), d)
-phase = k.Phase("i", k.affine(0, k.Term(1, "n0")), "vector", (k.Store("p1", at, value),))
-kernel = k.Kernel((k.Buffer("p0", d, "r"), k.Buffer("p1", d, "w")), ("n0",), (phase,))
-cpu = targets.get("cpu")
-if sys.argv[1] == "make":
-    sys.stdout.buffer.write(cpu.fingerprint().encode() + cpu.compile(cpu.emit(kernel)))
-else:
-    from dcarray.lowering.cpu.llvm.object_code import engine
-    engine.compile_object = None
-    code = sys.stdin.buffer.read()
-    assert code[:16] == cpu.fingerprint().encode()
-    launch = cpu.load(kernel, code[16:])
-    x, y = np.linspace(0, 1, 99), np.empty(99)
-    launch(launch.pack(99, 1, x.ctypes.data, y.ctypes.data, 99), 1)
-    assert np.allclose(y, np.sin(x), 1e-15)
-"""
-    made = subprocess.run([sys.executable, "-c", program, "make"], capture_output=True, check=True)
-    subprocess.run([sys.executable, "-c", program, "use"], input=made.stdout, check=True)
 
 
 def test_an_unknown_function_is_unsupported() -> None:

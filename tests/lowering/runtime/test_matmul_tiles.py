@@ -113,14 +113,6 @@ def test_half_a_product_is_the_same_on_both_sides():
     assert out.tobytes() == out.T.tobytes()
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3, 4, 8, 9, 64, 500])
-def test_tiles_of_half_a_product(threads):
-    pairs = matmul_tiles.triangular_tiles(threads).tolist()
-    side = pairs[0][1] + 1
-    assert sorted(pairs) == [[i, j] for i in range(side) for j in range(i, side)]
-    assert [i == j for i, j in pairs] == sorted(i == j for i, j in pairs)
-
-
 def test_what_is_left_to_the_library(monkeypatch):
     rng = np.random.default_rng(1)
     x, y, out = (filled(rng, (200, 200), "d") for _ in range(3))
