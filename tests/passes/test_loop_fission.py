@@ -8,13 +8,10 @@ from plan_runs import same_products
 from written import written
 
 import dcarray as dc
-from dcarray.ir.nodes import Loop
 from dcarray.ir.parse import parse
 from dcarray.ir.passes.base import Log
 from dcarray.ir.passes.cpu.pipeline import CPU
-from dcarray.ir.passes.portable.loop_fission import alone, can_leave, paths, without
 from dcarray.ir.passes.portable.loop_products import LOOP_PRODUCTS
-from dcarray.ir.statements import all_statements
 from dcarray.ir.text import dump
 from dcarray.ir.verify import verify
 
@@ -115,20 +112,6 @@ def test_computed_factors_are_computed_before():
     log = Log()
     region = nest("s[j] = add(s[j], multiply(a[i,j], add(r[i], t[])))", after=["t[] = s[0]"])
     assert LOOP_PRODUCTS.fn(region, log) is region
-
-
-def test_a_nest_is_taken_apart():
-    """The statement alone, the others without it, and no empty loop."""
-    region = nest(COLUMNS, ROWS, outer=["q[i] = 0.0"])
-    (loop,) = region.body
-    found = dict(paths(loop))
-    assert list(found) == [(0,), (1, 0), (1, 1)]
-    for path, stmt in found.items():
-        assert [s for s in all_statements((alone(loop, path),)) if not isinstance(s, Loop)] == [stmt]
-        left = without(loop, path)
-        assert stmt not in all_statements((left,)) and len([*paths(left)]) == 2
-        assert (can_leave(loop, path, stmt, region) is None) == (path == (1, 0))
-    assert without(alone(loop, (1, 0)), (0, 0)) is None
 
 
 SOURCES = {

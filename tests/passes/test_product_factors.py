@@ -139,14 +139,6 @@ def test_a_matrix_is_computed_where_all_arrays_have_it():
 
 
 SOURCES = {
-    "covariance": """
-        for i in range(len(p)):
-            for j in range(i, len(p)):
-                total = 0.0
-                for k in range(len(a)):
-                    total += (a[k, i] - p[i]) * (a[k, j] - p[j])
-                c[i, j] = c[j, i] = total / (len(a) - 1.5)
-    """,
     "weights": """
         for k in range(len(a)):
             for i in range(len(p)):
