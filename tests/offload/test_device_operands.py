@@ -226,16 +226,6 @@ def test_accelerated_functions_write_into_the_callers_arrays() -> None:
             assert np.array_equal(x, want) and np.array_equal(y, other)
 
 
-def test_dlpack_has_the_hosts_elements() -> None:
-    x = dc.arange(float(N), device="made-up:0") + 1
-    assert x.__dlpack_device__() == (1, 0)
-    a = np.from_dlpack(x)
-    x += 1
-    assert a[0] == float(x[0]) == 2.0
-    y = dc.from_dlpack(np.arange(4.0), device="made-up:0")
-    assert y.device == "made-up:0" and float(y[3]) == 3.0
-
-
 def test_standard_arrays_on_devices() -> None:
     xp = dc.array_api
     x = xp.asarray(np.arange(float(N)), device="made-up:0")

@@ -133,3 +133,5 @@ def test_other_devices_share_the_hosts_memory(cuda: _Cuda, monkeypatch: pytest.M
     x += 1
     assert a[0] == float(x[0]) == 2.0
     assert not hasattr(dc.ones(3), "__cuda_array_interface__")
+    y = dc.from_dlpack(np.arange(4.0), device="made-up:0")
+    assert y.device == "made-up:0" and float(y[3]) == 3.0
