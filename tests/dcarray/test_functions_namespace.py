@@ -103,14 +103,6 @@ def test_sub_namespaces_import():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_device_argument():
-    assert dc.arange(3, device="cpu").shape == (3,)
-    with pytest.raises(ValueError, match="gpu"):
-        dc.arange(3, device="gpu")
-    with pytest.raises(ValueError):
-        dc.linspace(0, 1, 3, device="gpu")
-
-
 REDUCED = [
     (np.logical_or, "?"), (np.logical_and, "?"), (np.bitwise_xor, "i"), (np.maximum, "d"), (np.fmin, "f"),
     (np.minimum, "B"),

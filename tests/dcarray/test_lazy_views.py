@@ -8,7 +8,6 @@ import pytest
 
 import dcarray as dc
 from dcarray.comm import run
-from dcarray.core import window
 from dcarray.core.native import BUILT
 from dcarray.core.store import Store
 
@@ -128,34 +127,6 @@ def test_views_and_pending_writes() -> None:
             np.testing.assert_array_equal(np.asarray(fixed), np.broadcast_to(b, (3, 200, 200)))
             with pytest.raises(ValueError, match="read-only"):
                 fixed[0] = 1.0
-
-
-def test_windows_by_place() -> None:
-    rng = np.random.default_rng(3)
-    found = 0
-    for seed in range(2000):
-        mem = np.zeros(tuple(int(n) for n in rng.integers(1, 6, int(rng.integers(1, 4)))))
-        if seed % 4 == 0:
-            mem = np.asfortranarray(mem)
-        part = mem
-        for _ in range(int(rng.integers(0, 3))):
-            key = tuple(
-                [slice(None), slice(-2, None), slice(None, None, -1), slice(None, None, 2), 0][
-                    int(rng.integers(5))
-                ]
-                for _ in range(part.ndim)
-            )
-            part = part[(*key, ...)].T
-        index = window.find_window(mem, part)
-        if index is None:
-            continue
-        found += 1
-        same = window.view(mem, part.shape, index)
-        part[...] = rng.random(part.shape)
-        np.testing.assert_array_equal(same, part)
-        assert same.shape == part.shape
-    assert found > 1000
-    assert window.find_window(mem, np.zeros(3)) is None or mem.size == 0
 
 
 def made_at_once(view: Any) -> bool:

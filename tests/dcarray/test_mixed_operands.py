@@ -1,7 +1,6 @@
 """Plain arrays beside wrapped ones, and small arrays made of numbers: the short way gives what NumPy does."""
 
 import operator
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -136,14 +135,6 @@ def test_arrays_made_of_numbers(call: str, eager_below: int) -> None:
         assert found.shape == expected.shape and found.dtype == expected.dtype
         if "empty" not in call:
             np.testing.assert_array_equal(np.asarray(found), expected)
-
-
-@pytest.mark.parametrize(
-    "name", ["sum", "zeros", "arange", "eye", "array", "linalg.norm", "fft.fft", "sin", "where"]
-)
-def test_functions_of_the_namespace_can_be_pickled(name: str) -> None:
-    function = operator.attrgetter(name)(dc)
-    assert pickle.loads(pickle.dumps(function)) is function
 
 
 def test_makers_do_not_become_methods() -> None:

@@ -126,15 +126,6 @@ def test_the_values_are_not_stored():
     assert np.array_equal(got, np.cumsum(a * b + 1, axis=1))
 
 
-@pytest.mark.one_process("running sums along an axis that is cut are added in another order")
-def test_sizes_that_change():
-    for rows in range(3, 40, 3):
-        a = R.normal(size=(rows, 2 * rows))
-        with dc.options(eager_below=0, jit="eager"):
-            for axis in (0, 1):
-                assert np.array_equal(np.cumsum(dc.asarray(a) + 1, axis=axis), np.cumsum(a + 1, axis=axis))
-
-
 def test_exceptions_are_numpys():
     a = np.full((20, 30), 1e300)
     with dc.options(eager_below=0, jit="eager"), np.errstate(over="raise"):
