@@ -67,8 +67,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["run"] and not sys.flags.safe_path:
-        sys.path[0] = sys.path[-1]  # what is imported here is not the program's
+    if sys.argv[1:2] == ["run"]:
+        if not sys.flags.safe_path:
+            sys.path[0] = sys.path[-1]  # what is imported here is not the program's
+        sys.exit(main())
     from dcarray.core.pipes import quietly
 
     sys.exit(quietly(main))

@@ -8,10 +8,10 @@ import signal
 import sys
 from collections.abc import Callable
 
-__all__ = ["output_is_lost", "quietly"]
+__all__ = ["quietly"]
 
 
-def output_is_lost() -> bool:
+def _is_lost() -> bool:
     """Whether the reader of the standard output has ended."""
     try:
         number = sys.stdout.fileno()
@@ -32,7 +32,7 @@ def quietly(main: Callable[[], int]) -> int:
             if sys.stdout is not None and not sys.stdout.closed:
                 sys.stdout.flush()
     except BrokenPipeError:
-        if not output_is_lost():
+        if not _is_lost():
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is written at exit
         return 128 + signal.SIGPIPE

@@ -14,6 +14,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -22,7 +23,7 @@ from dcarray.core import config, floor
 from dcarray.core.counters import note, report
 from dcarray.core.native import BUILT
 from dcarray.core.own_files import is_inside
-from dcarray.core.pipes import output_is_lost
+from dcarray.core.pipes import quietly
 from dcarray.core.processes import communicator
 
 from .user_files import UserFiles, hidden_modules
@@ -50,6 +51,7 @@ MACHINERY = "<frozen importlib._bootstrap>"
 _HOOKS = {(MACHINERY, "__import__"), (MACHINERY, "__build_class__")}
 
 
+_show = sys.__excepthook__
 _sent: list[str] = []  # the traffic of the ranks, when the program has ended
 
 
@@ -251,8 +253,13 @@ def execute(
         from dcarray.distributed import jobs
 
         jobs.begin()
+    is_script = names["__spec__"] is None
     begin()
-    run_as_first(code, names)
+    try:
+        run_as_first(code, names)
+    finally:
+        if is_script:  # as plain python does, before it shows an error
+            _flush()
     if "dcarray.api.array" in sys.modules:
         from dcarray.api.array import evaluate
 
@@ -262,6 +269,12 @@ def execute(
 
 
 # ---- how it ends -------------------------------------------------------------------------------------
+def _flush() -> None:
+    for name in ("stderr", "stdout"):
+        with suppress(BaseException):  # the program may have put anything in its place
+            getattr(sys, name).flush()
+
+
 def _stripped(trace: TracebackType | None) -> TracebackType | None:
     """Return a traceback without the frames of this package's runner."""
     kept = []
@@ -288,8 +301,29 @@ def _fail(error: BaseException) -> NoReturn:
     """Print an error and exit, as plain python does."""
     if not config.current().debug:
         _strip(error, set())
-    sys.excepthook(type(error), error, error.__traceback__)
-    sys.excepthook = lambda *remaining: None
+    trace, missing = error.__traceback__, object()
+    hook: Any = vars(sys).get("excepthook", missing)
+
+    def show(kind: type[BaseException], error: BaseException, longer: TracebackType | None) -> None:
+        """Call the program's hook, in Python's place, without the frames that have been added."""
+        error.__traceback__ = sys.last_traceback = trace
+        if hook is missing:
+            del sys.excepthook
+            print("sys.excepthook is missing", file=sys.stderr)
+            return _show(kind, error, trace)
+        sys.excepthook = hook
+        try:
+            hook(kind, error, trace)
+        except SystemExit:
+            raise
+        except BaseException as second:
+            second.__traceback__ = second.__traceback__ and second.__traceback__.tb_next
+            print("Error in sys.excepthook:", file=sys.stderr)
+            _show(type(second), second, second.__traceback__)
+            print("\nOriginal exception was:", file=sys.stderr)
+            _show(kind, error, trace)
+
+    sys.excepthook = show
     raise error
 
 
@@ -324,8 +358,6 @@ def run_as_python_does(
         raise
     except BaseException as error:
         end()
-        if isinstance(error, BrokenPipeError) and output_is_lost():
-            raise  # whoever has called this ends the process quietly
         _fail(error)
     return end()
 
@@ -377,8 +409,7 @@ def main(arguments: list[str]) -> int:
         option = remaining.pop(0)
         name, given, value = option.partition("=")
         if option in ("-h", "--help"):
-            print(_HELP, end="")
-            return 0
+            return quietly(_help)
         if option == "--report":
             show_report = True
         elif name == "--explain" and (given or remaining):
@@ -413,6 +444,11 @@ def main(arguments: list[str]) -> int:
         accelerator.prepare(root)
 
     return run_as_python_does(_NAME, remaining[0], is_module, begin, prepare, accelerator.compile)
+
+
+def _help() -> int:
+    print(_HELP, end="")
+    return 0
 
 
 def _usage(problem: str) -> int:

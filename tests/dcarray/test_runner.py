@@ -1,6 +1,7 @@
 """``python -m dcarray run``: scripts and modules as plain python runs them."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from dcarray.core.native import BUILT
 
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("DCARRAY_")}
+BUFFERED = {k: v for k, v in ENVIRONMENT.items() if k != "PYTHONUNBUFFERED"}
 
 HELPER = """
 import numpy as np
@@ -306,24 +308,63 @@ def test_what_cannot_be_run(folder: Path, arguments: tuple[str, ...], status: in
     assert done.returncode == status and said in done.stderr and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("arguments", [
-    ("info",), ("run", "--help"), ("run", "talking.py", "100000"), ("run", "talking.py", "1"),
-    ("run", "caught.py"),
-])  # fmt: skip
+@pytest.mark.parametrize("arguments", [("info",), ("run", "--help")])
 def test_whoever_reads_the_output_may_go(folder: Path, arguments: tuple[str, ...]) -> None:
-    """As `head` does, also where the program has a status of its own."""
-    (folder / "talking.py").write_text("import sys\nfor _ in range(int(sys.argv[1])): print(_)\nsys.exit(3)")
-    (folder / "caught.py").write_text(
-        "import os\ntry:\n    for _ in range(9999): print('a word')\nexcept BrokenPipeError:\n    os._exit(7)"
-    )
+    done = _unread(folder, "-m", "dcarray", *arguments)
+    assert done.stderr == "" and done.returncode == 141
+
+
+def _unread(folder: Path, *arguments: str) -> Any:
+    """Run Python with an output that nobody reads."""
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as closed:
-        done = subprocess.run(
-            [sys.executable, "-m", "dcarray", *arguments], stdout=closed, stderr=subprocess.PIPE, cwd=folder,
-            env=ENVIRONMENT, text=True, check=False,
+        return subprocess.run(
+            [sys.executable, *arguments], stdout=closed, stderr=subprocess.PIPE, cwd=folder,
+            env=BUFFERED, text=True, check=False,
         )  # fmt: skip
-    assert done.stderr == "" and done.returncode == (7 if arguments[-1] == "caught.py" else 141)
+
+
+LOGGER = """
+import sys
+class Logger:
+    def __init__(self, inner): self.inner = inner
+    def write(self, text): self.inner.write(text)
+    def flush(self): self.inner.flush()
+sys.stdout = Logger(sys.stdout)
+print("said")
+sys.exit(3)
+"""
+HOOK = """
+import sys
+def hook(kind, error, trace):
+    print("hook", sys.last_type, trace is sys.last_traceback, trace.tb_lineno, trace.tb_next)
+    {}
+sys.excepthook = hook
+1 / 0
+"""
+
+
+@pytest.mark.parametrize("program", [
+    "import sys\nfor _ in range(100_000): print(_)\nsys.exit(3)", "print(1); import sys; sys.exit(3)",
+    "import os\ntry:\n    for _ in range(9999): print('a word')\nexcept BrokenPipeError:\n    os._exit(7)",
+    "print('first'); 1 / 0", "import sys; print(1); sys.stdout.detach(); sys.exit(3)",
+    "import sys; print(1); del sys.stdout; sys.exit(3)", LOGGER, HOOK.format(""), HOOK.format("[][1]"),
+    HOOK.format("sys.exit(9)"), "import sys; del sys.excepthook; 1 / 0",
+])  # fmt: skip
+def test_output_and_errors_at_the_end(folder: Path, program: str) -> None:
+    """Which come in Python's order, also where the output is another object, or has no reader."""
+    (folder / "x.py").write_text(program)
+    both = []
+    for way in ((), ("-m", "dcarray", "run")):
+        done = subprocess.run(
+            [sys.executable, *way, "x.py"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=folder,
+            env=BUFFERED, text=True, check=False,
+        )  # fmt: skip
+        unread = _unread(folder, *way, "x.py")
+        said = re.sub("0x[0-9a-f]+", "", unread.stderr)
+        both.append((done.stdout, done.returncode, said, unread.returncode))
+    assert both[0] == both[1]
 
 
 def test_another_broken_pipe_is_an_error(folder: Path) -> None:

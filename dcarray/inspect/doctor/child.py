@@ -9,12 +9,10 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from functools import partial
 from importlib.machinery import SourceFileLoader
 from types import CodeType
 from typing import Any
 
-from dcarray.core.pipes import quietly
 from dcarray.inspect import runner
 from dcarray.inspect.user_files import UserFiles
 
@@ -143,4 +141,4 @@ def decorated(source: str | bytes, lines: set[int]) -> ast.Module:
 
 
 if __name__ == "__main__":
-    sys.exit(quietly(partial(main, sys.argv[1:])))
+    sys.exit(main(sys.argv[1:]))
