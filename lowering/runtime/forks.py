@@ -9,8 +9,9 @@ from __future__ import annotations
 import _imp
 import os
 import sys
-import time
+import threading
 from _thread import get_ident
+from time import monotonic, sleep  # as they are before the program runs, which may replace them
 from typing import Any, TypeVar
 
 __all__ = ["HELD", "held_in_forks"]
@@ -20,6 +21,17 @@ _locks: list[Any] = []
 HELD: list[Any] = []
 """The locks while they are held: code that other handlers of the fork call must not wait for them."""
 _PATIENCE = 5.0  # seconds to wait for imports by other threads
+_KNOWN = {*sys.stdlib_module_names, "dcarray", "llvmlite", "numpy"}
+
+
+class _Own(threading.local):
+    """How many forks a thread is in: a signal's handler may fork while this thread takes, or holds, the locks
+    for another fork."""
+
+    depth = 0
+
+
+_OWN = _Own()
 
 
 def held_in_forks(lock: _Lock) -> _Lock:
@@ -29,18 +41,21 @@ def held_in_forks(lock: _Lock) -> _Lock:
 
 
 def _before() -> None:
-    until = time.monotonic() + _PATIENCE
+    _OWN.depth += 1
+    if _OWN.depth > 1:
+        return
+    until = monotonic() + _PATIENCE
     order = [*_locks]
     while True:
         while not _taken(order):
             pass
         _imp.acquire_lock()  # from here on no thread begins to import
-        if not _is_importing() or time.monotonic() > until:
+        if not _is_importing() or monotonic() > until:
             break
         _imp.release_lock()
         for lock in order:
             lock.release()
-        time.sleep(1e-3)
+        sleep(1e-3)
     HELD.extend(order)
 
 
@@ -57,15 +72,22 @@ def _taken(order: list[Any]) -> bool:
 
 
 def _is_importing() -> bool:
-    """Whether another thread imports a module, for which the child would wait."""
+    """Whether another thread imports a module, for which the child would wait.  One that imports a module of
+    the program may wait for this thread, and plain Python would not wait for it."""
     locks = vars(sys.modules["_frozen_importlib"]).get("_module_locks", {})
-    return any(getattr(ref(), "owner", None) not in (None, get_ident()) for ref in [*locks.values()])
+    owners = [(name, getattr(ref(), "owner", None)) for name, ref in [*locks.items()]]
+    busy = {owner for name, owner in owners if name.partition(".")[0] not in _KNOWN}
+    return any(owner not in (None, get_ident(), *busy) for _, owner in owners)
 
 
 def _after() -> None:
-    _imp.release_lock()
-    while HELD:
-        HELD.pop().release()
+    try:
+        if _OWN.depth == 1:
+            _imp.release_lock()
+            while HELD:
+                HELD.pop().release()
+    finally:
+        _OWN.depth -= 1
 
 
 if hasattr(os, "register_at_fork"):

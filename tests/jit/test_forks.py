@@ -101,3 +101,58 @@ def test_handlers_of_forks_may_be_accelerated(tmp_path: Path) -> None:
         said.append(done.stdout)
     assert said[0] == said[1]
     assert said[0].count("7 [") == 3
+
+
+IN_SIGNALS = """
+import os, signal, threading
+
+def handle(*_):
+    fork()
+
+def fork():
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+import dcarray.lowering.runtime.forks as forks
+
+lock = forks.held_in_forks(threading.Lock())
+taken = forks._taken
+forks._taken = lambda order: taken(order) and (signal.raise_signal(signal.SIGUSR1) or True)
+signal.signal(signal.SIGUSR1, handle)
+for _ in range(3):
+    fork()
+print(forks.HELD, forks._OWN.depth)
+"""
+WHILE_IMPORTING = {
+    "importing.py": """
+import os, threading, time
+
+def fork():
+    begin = time.monotonic()
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    print(time.monotonic() - begin < 4)
+
+thread = threading.Thread(target=fork)
+thread.start()
+thread.join()
+""",
+    "main.py": "import dcarray.lowering.runtime.parsing, importing",
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.parametrize(("files", "said"), [
+    ({"main.py": IN_SIGNALS}, "[] 0\n"), (WHILE_IMPORTING, "True\n"),
+])  # fmt: skip
+def test_forks_wait_for_nothing_of_their_own(files: dict[str, str], said: str, tmp_path: Path) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    done = subprocess.run(
+        [sys.executable, "main.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert (done.stdout, done.stderr) == (said, "")
