@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 
@@ -68,8 +69,12 @@ def main(argv: list[str] | None = None) -> int:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["run"]:
-        if not sys.flags.safe_path:
-            sys.path[0] = sys.path[-1]  # what is imported here is not the program's
+        if not sys.flags.safe_path:  # what is imported here is not the program's
+            try:
+                os.getcwd()
+                sys.path[0] = sys.path[-1]
+            except OSError:  # the working folder is deleted, and so not in the path
+                sys.path.insert(0, sys.path[-1])
         sys.exit(main())
     from dcarray.core.pipes import quietly
 

@@ -35,7 +35,7 @@ def is_inside(filename: str) -> bool:
     if known is None:
         # "<...>" names code without a file; NumPy's dispatchers are such, a user's console is not
         generated = filename.startswith("<__array_function__")
-        known = generated or os.path.abspath(filename).startswith(_roots())
+        known = generated or (os.path.isabs(filename) and os.path.abspath(filename).startswith(_roots()))
         if len(_inside) < _MOST_FILES:
             _inside[filename] = known
     return known

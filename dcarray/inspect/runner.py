@@ -16,16 +16,16 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from types import CodeType, ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from types import CodeType, ModuleType
+from typing import TYPE_CHECKING, Any
 
 from dcarray.core import config, floor
 from dcarray.core.counters import note, report
 from dcarray.core.native import BUILT
-from dcarray.core.own_files import is_inside
 from dcarray.core.pipes import quietly
 from dcarray.core.processes import communicator
 
+from .endings import fail, flush
 from .user_files import UserFiles, hidden_modules
 
 if TYPE_CHECKING:
@@ -47,11 +47,6 @@ Run an unmodified script or module.  What is hot in it, and in modules beside it
   --explain FILE  save the regions that ran, each kind once (.html, .svg or .txt)
   -m MODULE       run a module, as python -m does
 """
-MACHINERY = "<frozen importlib._bootstrap>"
-_HOOKS = {(MACHINERY, "__import__"), (MACHINERY, "__build_class__")}
-
-
-_show = sys.__excepthook__
 _sent: list[str] = []  # the traffic of the ranks, when the program has ended
 
 
@@ -87,16 +82,29 @@ def _from_spec(spec: ModuleSpec | None, missing: str, names: dict[str, Any], com
     raise Refused(missing, 1)
 
 
-def _script(path: str, names: dict[str, Any], compiler: Compiler) -> tuple[CodeType, str]:
-    """Return the code of a script, a folder or an archive, and its entry in ``sys.path``."""
+def _absolute(path: str) -> str:
+    """Return a path as plain Python makes it absolute: ``link/..`` stays, since a link may lead anywhere."""
+    with suppress(OSError):  # the working folder is deleted
+        return os.getcwd() if path == "." else os.path.join(os.getcwd(), path)
+    return path
+
+
+def _first_entry(target: str, is_module: bool) -> str:
+    """Return the folder that comes first in ``sys.path``."""
+    full = _absolute("." if is_module else target)
+    return full if os.path.isdir(full) else os.path.dirname(os.path.realpath(full))
+
+
+def _script(path: str, names: dict[str, Any], compiler: Compiler) -> tuple[CodeType, str | None]:
+    """Return the code of a script, a folder or an archive, and an entry that is to come into ``sys.path``."""
     import pkgutil
 
-    full = os.path.abspath(path)
+    full = _absolute(path)
     finder = None if os.path.isfile(full) and path.endswith(".py") else pkgutil.get_importer(full)
     if finder is not None:
         sys.path.insert(0, full)
         spec = finder.find_spec("__main__")
-        return _from_spec(spec, f"can't find '__main__' module in {path!r}", names, compiler), full
+        return _from_spec(spec, f"can't find '__main__' module in {path!r}", names, compiler), None
     try:
         with io.open_code(full) as file:
             source = file.read()
@@ -144,15 +152,15 @@ class Accelerator:
         self._also, self._eagerly = also, eagerly or config.current().jit == "eager"
         self._wraps = config.current().device != "cpu" or communicator() is not None
 
-    def prepare(self, root: str | None) -> None:
+    def prepare(self, root: str | None, first: str = "") -> None:
         """Accelerate the user's modules from now on; ``root`` is the folder of the script, None for a module,
-        whose package is imported before its source is read."""
+        whose package is imported before its source is read; ``first`` comes first in ``sys.path``."""
         self._users = UserFiles(root)
-        self.hidden = hidden_modules(root) if root is not None and not self._wraps else []
+        self.hidden = [] if self._wraps else hidden_modules(first or root or "")
         for name in self.hidden:  # the program gets its own
             sys.modules.pop(name, None)
         if self.hidden and self._is_watched:
-            print(f"plain Python: {self.hidden[0]} beside the script hides Python's module", file=sys.stderr)
+            print(f"plain Python: {self.hidden[0]} of the program hides Python's module", file=sys.stderr)
         if self.hidden:
             return
         floor.install()
@@ -237,7 +245,8 @@ def execute(
     if is_module:
         prepare(None)
         if not safe:
-            sys.path[0] = os.getcwd()
+            with suppress(OSError):
+                sys.path[0] = os.getcwd()
         sys.argv[0] = "-m"
         code = _module(target, names, compiler)
         sys.argv[0] = names["__file__"]
@@ -246,7 +255,7 @@ def execute(
             del sys.path[0]
         prepare(os.path.dirname(os.path.abspath(target)))
         code, folder = _script(target, names, compiler)
-        if not safe and (not sys.path or sys.path[0] != folder):
+        if not safe and folder is not None:
             sys.path.insert(0, folder)
     sys.modules["__main__"] = module
     if communicator() is not None:
@@ -259,7 +268,7 @@ def execute(
         run_as_first(code, names)
     finally:
         if is_script:  # as plain python does, before it shows an error
-            _flush()
+            flush()
     if "dcarray.api.array" in sys.modules:
         from dcarray.api.array import evaluate
 
@@ -269,64 +278,6 @@ def execute(
 
 
 # ---- how it ends -------------------------------------------------------------------------------------
-def _flush() -> None:
-    for name in ("stderr", "stdout"):
-        with suppress(BaseException):  # the program may have put anything in its place
-            getattr(sys, name).flush()
-
-
-def _stripped(trace: TracebackType | None) -> TracebackType | None:
-    """Return a traceback without the frames of this package's runner."""
-    kept = []
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        internal = is_inside(code.co_filename) and "numpy" not in code.co_filename.split(os.sep)
-        if not internal and (code.co_filename, code.co_name) not in _HOOKS:
-            kept.append(trace)
-        trace = trace.tb_next
-    for one in reversed(kept):
-        trace = TracebackType(trace, one.tb_frame, one.tb_lasti, one.tb_lineno)
-    return trace
-
-
-def _strip(error: BaseException | None, seen: set[int]) -> None:
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        error.__traceback__ = _stripped(error.__traceback__)
-        _strip(error.__cause__, seen)
-        error = error.__context__
-
-
-def _fail(error: BaseException) -> NoReturn:
-    """Print an error and exit, as plain python does."""
-    if not config.current().debug:
-        _strip(error, set())
-    trace, missing = error.__traceback__, object()
-    hook: Any = vars(sys).get("excepthook", missing)
-
-    def show(kind: type[BaseException], error: BaseException, longer: TracebackType | None) -> None:
-        """Call the program's hook, in Python's place, without the frames that have been added."""
-        error.__traceback__ = sys.last_traceback = trace
-        if hook is missing:
-            del sys.excepthook
-            print("sys.excepthook is missing", file=sys.stderr)
-            return _show(kind, error, trace)
-        sys.excepthook = hook
-        try:
-            hook(kind, error, trace)
-        except SystemExit:
-            raise
-        except BaseException as second:
-            second.__traceback__ = second.__traceback__ and second.__traceback__.tb_next
-            print("Error in sys.excepthook:", file=sys.stderr)
-            _show(type(second), second, second.__traceback__)
-            print("\nOriginal exception was:", file=sys.stderr)
-            _show(kind, error, trace)
-
-    sys.excepthook = show
-    raise error
-
-
 def run_as_python_does(
     name: str, target: str, is_module: bool, begin: Callable[[], None],
     prepare: Callable[[str | None], None], compiler: Compiler = plain, end: Callable[[], int] = lambda: 0,
@@ -358,7 +309,7 @@ def run_as_python_does(
         raise
     except BaseException as error:
         end()
-        _fail(error)
+        fail(error)
     return end()
 
 
@@ -441,7 +392,7 @@ def main(arguments: list[str]) -> int:
     def prepare(root: str | None) -> None:
         if show_report:
             report(reset=True)  # from here on all is the program's
-        accelerator.prepare(root)
+        accelerator.prepare(root, _first_entry(remaining[0], is_module))
 
     return run_as_python_does(_NAME, remaining[0], is_module, begin, prepare, accelerator.compile)
 

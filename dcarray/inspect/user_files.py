@@ -14,6 +14,7 @@ from dcarray.core.own_files import is_inside
 __all__ = ["UserFiles", "hidden_modules"]
 
 _AT_START = ("abc", "codecs", "encodings", "genericpath", "io", "ntpath", "os", "posixpath", "site", "stat")
+_UNUSED = ("test",)  # which nothing but a program's own tests imports
 _OPAQUE = ("site-packages", "dist-packages")
 _OF_RANKS = re.compile(r"\s*(?:import|from)\b.*\b(?:dcarray|mpi4py)\b")
 
@@ -56,15 +57,23 @@ class UserFiles:
         return near or not os.path.realpath(path).startswith(self.standard)
 
 
-def hidden_modules(folder: str) -> list[str]:
-    """Return the names of the standard library's modules that a script in a folder does not see, since
-    modules beside it have these names."""
-    files: set[str] = set()
-    with suppress(OSError):
-        files = {*os.listdir(folder)}
-    names = sys.stdlib_module_names.difference(sys.builtin_module_names, _AT_START)
-    own = names.intersection([os.path.splitext(file)[0] for file in files])
-    return [n for n in own if f"{n}.py" in files or os.path.isfile(os.path.join(folder, n, "__init__.py"))]
+def hidden_modules(first: str) -> list[str]:
+    """Return the names of the standard library's modules that a program does not see, since modules of its
+    own have these names: in the first entry of ``sys.path``, or those of PYTHONPATH."""
+    folders = [] if sys.flags.safe_path else [first]
+    if not sys.flags.ignore_environment:
+        folders += filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    names = sys.stdlib_module_names.difference(sys.builtin_module_names, _AT_START, _UNUSED)
+    found: list[str] = []
+    for folder in folders:
+        files: set[str] = set()
+        with suppress(OSError):
+            files = {*os.listdir(folder)}
+        own = names.intersection([os.path.splitext(file)[0] for file in files])
+        found += [
+            n for n in own if f"{n}.py" in files or os.path.isfile(os.path.join(folder, n, "__init__.py"))
+        ]
+    return found
 
 
 @cache

@@ -85,6 +85,7 @@ def command(nice: int = NICE) -> str:
         f"try: os.write(0, os.getpid().to_bytes({HEAD}, 'little'))\n"
         "except OSError: pass\n"  # the program has ended, and perhaps left something to do
         "os.closerange(3, 1 << 12)\n"
+        "sys.path[:] = filter(None, sys.path)\n"  # no sitecustomize.py of the working folder
         "import site; site.main()\n"
         f"sys.path[:] = {sys.path!r}\n"
         "from dcarray.plans.server import serve\n"
