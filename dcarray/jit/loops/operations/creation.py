@@ -104,6 +104,10 @@ class Creation(Tools):
         if kind is not None and kind.kind not in "iuf":
             raise self.scope.fail("a range that is not understood")
         for end in (start, stop):
+            if kind is not None and kind.kind == "f":  # NumPy computes in this dtype
+                most = 2 << np.finfo(kind).nmant
+                if not (self.scope.need_le(end, most) and self.scope.need_le(-most, end)):
+                    raise self.scope.fail("a range of floats that are perhaps rounded")
             self.math.expr(end, kind or _I8)  # in range, or untraceable
         if kind is not None and kind.kind == "f" and kind != _F8:
             raise self.scope.fail("a range of floats of few bits")  # NumPy rounds its steps
@@ -122,7 +126,9 @@ class Creation(Tools):
     def _float_range(self, start: Value, stop: Value, step: Value, kind: DType | None) -> Data:
         """Return a range of floats known when tracing: the first two are computed, the next are multiples of
         their difference, as in NumPy."""
-        if not (kind is None or kind == _F8) or not all(type(x) in (int, float) for x in (start, stop, step)):
+        if (kind is not None and kind != _F8) or not all(
+            type(x) in (int, float) for x in (start, stop, step)
+        ):
             raise self.scope.fail("a range of floats that is not known")
         try:
             with np.errstate(all="raise"):
