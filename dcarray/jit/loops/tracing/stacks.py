@@ -129,7 +129,7 @@ class Stacks(Statements):
     def place_of(self, x: Stack | Row, key: Value) -> Data:
         """Return the index of ``x[key]`` in the list's memory, with a check that the item exists."""
         self.lists.check_key(key)
-        if isinstance(key, Data) and key.weak is None:
+        if isinstance(key, Data) and key.dtype.kind == "u":  # with a check: as an int64 it may be negative
             key = self.math.as_counter(key)
         given: Expr = self.math.expr(key, _I8)
         count, zero = self.math.length(x).expr, const(0, _I8)
