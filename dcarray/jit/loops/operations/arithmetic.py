@@ -405,9 +405,8 @@ def _text(value: Value) -> str:
     ""."""
     if isinstance(value, Data):
         return value.text
-    if type(value) not in (bool, int, float) or not abs(value) < np.inf:  # complex zeros lose their signs
-        return ""
-    return f"({value!r})"
+    finite = type(value) in (bool, int, float) and value == value and abs(value) < np.inf
+    return f"({value!r})" if finite else ""
 
 
 def _fast_power(x: Value, exponent: Value) -> str:

@@ -53,7 +53,7 @@ class ComplexNumbers(Numbers):
     def parts(self, x: Value) -> Pair:
         """Return the real and the imaginary part of a number of Python's."""
         if kind_of(x) is not complex:
-            return self.expr(x, _F8), const(0.0, _F8)
+            return self.exact(x, _F8), const(0.0, _F8)
         if type(x) is complex:
             return const(x.real, _F8), const(x.imag, _F8)
         return Apply("real", (x.expr,), _F8), Apply("imag", (x.expr,), _F8)

@@ -45,7 +45,7 @@ class Integers(Numbers):
 
     def true_quotient(self, a: Value, b: Value) -> Data:
         """Return the quotient of two ints of at most 53 bits; the divisor is not 0."""
-        args = self.expr(plain_int(a), _F8), self.expr(plain_int(b), _F8)
+        args = self.exact(plain_int(a), _F8), self.exact(plain_int(b), _F8)
         return self.memory.value(Apply("divide", args, _F8), scalar=True, weak=float)
 
     def nonzero(self, b: Value) -> Value:

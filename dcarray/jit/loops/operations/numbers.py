@@ -77,7 +77,8 @@ class Numbers:
 
     def exact(self, value: Value, dtype: DType) -> Expr:
         """Do what `expr` does, for numbers that a dtype has exactly."""
-        if type(value) is int and dtype.kind == "f" and abs(value) > _EXACT and int(float(value)) != value:
+        large = type(value) is int and dtype.kind == "f" and abs(value) > _EXACT
+        if large and (value.bit_length() > 1023 or int(float(value)) != value):
             raise self.scope.fail(f"no number of type {dtype} is {value}")
         return self.expr(value, dtype)
 
