@@ -215,3 +215,41 @@ def f(a, b, n):
         with np.errstate(all="ignore"):
             assert repr(f(*given)) == repr(dc.accelerate(f)(*given))
     assert (dc.report().loops > before) is compiles
+
+
+@pytest.mark.parametrize(("text", "args"), [
+    ("np.arange(k + 3, dtype=float).dtype.kind, np.arange(k + 3, dtype=float) / 4", [(1, 1)]),
+    ("np.arange(2049, 2060 + k, dtype=np.float16)", [(1, 1)]),
+    ("np.arange(16777217, 16777230 + k, dtype=np.float32)", [(1, 1)]),
+    ("(-2.0) ** a * k", [(2.0, 1), (3.0, 1)]),
+    ("(-1j) + a", [(complex(0.0, 1.0), 1), (complex(-0.0, 1.0), 1)]),
+    ("(2**60 + 1) / (k + 1), (k + 1) / (2**53 + 1), k / 2**64", [(1, 1)]),
+    ("(a + k * 0) == 2**53 + 1", [(complex(2.0**53), 1)]),
+    ("np.squeeze(a[:, :b]).ndim", [(np.ones((4, 6)), 5), (np.ones((4, 6)), 1)]),
+    ("type(np.where(a > 0.5, a, 1.0)).__name__", [(np.array(0.7), 1)]),
+    ("type(np.random.default_rng(k).integers(0, 9, dtype=a.dtype)).__name__", [(np.arange(3), 1)]),
+    ("[a[k], [0, 2, 4, 6, 8][b[k]]]", [(np.arange(9.0), np.zeros(9, np.uint64))]),
+])  # fmt: skip
+def test_rare_operands(text: str, args: list[Any]) -> None:
+    """The same values and types, compiled or left to Python."""
+    f = written(
+        f"import numpy as np\ndef f(a, b):\n    s = []\n    for k in range(5):\n        r = {text}\n"
+        "        s.append(repr(r))\n    return r, s\n"
+    )
+    g = dc.accelerate(f)
+    assert [repr(g(*given)) for given in args] == [repr(f(*given)) for given in args]
+
+
+@pytest.mark.parametrize("place", [3, 2**63 + 1, 2**64 - 1])
+def test_unsigned_places_in_growing_lists(place: int) -> None:
+    f = written(
+        "def f(a, n):\n    s, t = [], 0\n    for k in range(n):\n        s.append(k * 2)\n"
+        "        t += s[a[k]]\n    return t\n"
+    )
+    a = np.zeros(60, np.uint64)
+    a[40] = place
+    if place == 3:
+        assert dc.accelerate(f)(a, 50) == f(a, 50)
+    else:
+        with pytest.raises(IndexError):
+            dc.accelerate(f)(a, 50)

@@ -17,8 +17,8 @@ class Elementwise(Tools):
     """``_np_clip`` traces ``numpy.clip``, and so on."""
 
     def _np_where(self, condition: Value, x: Value, y: Value) -> Value:
-        if not any(is_array(one) and one.shape for one in (condition, x, y)):
-            raise self.scope.fail("where without axes")  # NumPy makes an array
+        if not any(is_array(v) and v.shape for v in (condition, x, y)):  # NumPy gives an array without axes
+            raise self.scope.fail("where of scalars")
         if kind_of(condition) not in (bool, "?"):
             condition = self.math.elementwise("not_equal", (condition, 0))
         return self.math.elementwise("where", (condition, x, y))

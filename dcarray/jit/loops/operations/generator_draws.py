@@ -31,7 +31,9 @@ def need(d: Draws, holds: bool) -> None:
 def is_dtype(value: Value, *kinds: type) -> bool:
     """Whether the argument ``dtype`` of a call is one of some kinds; None stands for no argument."""
     names = {f"{kind.__module__}.{kind.__name__}" for kind in kinds}
-    return getattr(value, "name", None) in names or any(value is kind for kind in kinds)
+    if isinstance(value, np.dtype):  # which is equal to Python's types, too
+        return any(issubclass(kind, np.generic) and value == kind for kind in kinds)
+    return getattr(value, "name", None) in names or value in kinds
 
 
 def distribution(name: str, typed: bool = False, /, **parameters: str) -> Callable[..., Value]:
