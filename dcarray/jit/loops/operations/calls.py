@@ -51,8 +51,8 @@ from .values import (
 
 _METHODS = frozenset(
     ["sum", "prod", "max", "min", "any", "all", "mean", "copy", "astype", "reshape", "transpose", "dot"]
-    + ["fill", "var", "std", "diagonal", "trace", "clip", "squeeze", "swapaxes", "argmax", "argmin", "conj"]
-    + ["conjugate", "cumprod", "cumsum", "flatten", "item", "ravel", "round"]
+    + ["fill", "var", "std", "diagonal", "trace", "clip", "squeeze", "swapaxes", "argmax", "argmin"]
+    + ["cumprod", "cumsum", "flatten", "item", "ravel", "round"]
 )
 _DRAWN = {"Generator": METHODS, "RandomState": LEGACY, "Random": OF_PYTHON}
 _UFUNC_METHODS = ("accumulate", "at", "outer", "reduce")

@@ -30,7 +30,7 @@ BUILTINS = frozenset((
     "min", "pow", "range", "reversed", "round", "slice", "sum", "zip",
 ))  # fmt: skip
 METHODS = frozenset((
-    "accumulate", "all", "any", "argmax", "argmin", "astype", "at", "clip", "conj", "conjugate", "copy",
+    "accumulate", "all", "any", "argmax", "argmin", "astype", "at", "clip", "conjugate", "copy",
     "cumprod", "cumsum", "diagonal", "dot", "fill", "flatten", "get", "item", "items", "keys", "max",
     "mean", "min", "outer", "prod", "ravel", "reduce", "reshape", "round", "squeeze", "std", "sum",
     "swapaxes", "trace", "transpose", "values", "var",
