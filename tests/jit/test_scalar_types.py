@@ -218,7 +218,7 @@ def f(a, b, n):
 
 
 @pytest.mark.parametrize(("text", "args"), [
-    ("np.arange(k + 3, dtype=float).dtype.kind, np.arange(k + 3, dtype=float) / 4", [(1, 1)]),
+    ("np.arange(k + 3, dtype=float)", [(1, 1)]),
     ("np.arange(2049, 2060 + k, dtype=np.float16)", [(1, 1)]),
     ("np.arange(16777217, 16777230 + k, dtype=np.float32)", [(1, 1)]),
     ("(-2.0) ** a * k", [(2.0, 1), (3.0, 1)]),
@@ -226,9 +226,8 @@ def f(a, b, n):
     ("(2**60 + 1) / (k + 1), (k + 1) / (2**53 + 1), k / 2**64", [(1, 1)]),
     ("(a + k * 0) == 2**53 + 1", [(complex(2.0**53), 1)]),
     ("np.squeeze(a[:, :b]).ndim", [(np.ones((4, 6)), 5), (np.ones((4, 6)), 1)]),
-    ("type(np.where(a > 0.5, a, 1.0)).__name__", [(np.array(0.7), 1)]),
-    ("type(np.random.default_rng(k).integers(0, 9, dtype=a.dtype)).__name__", [(np.arange(3), 1)]),
-    ("[a[k], [0, 2, 4, 6, 8][b[k]]]", [(np.arange(9.0), np.zeros(9, np.uint64))]),
+    ("np.where(a > 0.5, a, 1.0)", [(np.array(0.7), 1)]),
+    ("b.integers(0, 1, dtype=a.dtype)", [(np.arange(3), np.random.default_rng(1))]),
 ])  # fmt: skip
 def test_rare_operands(text: str, args: list[Any]) -> None:
     """The same values and types, compiled or left to Python."""
