@@ -283,9 +283,8 @@ def adopt(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
     """
     if compilable(a):
         own = owner(a)
-        if isinstance(own, np.ndarray):
-            if own.size < eager_below and (own is a or compilable(own)):
-                return small(cls, a)
+        if isinstance(own, np.ndarray) and own.size < eager_below and (own is a or compilable(own)):
+            return small(cls, a)
     x = large(cls, store_of(a), a.shape, None)
     x._readonly = not writeable(a)
     x._ndarray = a

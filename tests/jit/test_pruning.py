@@ -126,7 +126,7 @@ def test_what_is_bound_to_the_name_now_is_not_touched() -> None:
 
 def test_the_sampler_has_code_pruned_that_is_seen_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     own = Sampler()
-    monkeypatch.setattr(sampler, "start_new_thread", lambda function, args: None)
+    monkeypatch.setattr(sampler, "start_thread", lambda function, *args: None)
     monkeypatch.setattr(codes, "SAMPLER", own)
     monkeypatch.setattr(pruning, "SAMPLER", own)
     pruned: list[CodeType] = []

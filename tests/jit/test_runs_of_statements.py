@@ -231,9 +231,7 @@ def test_module_statements_of_a_script() -> None:
     from dcarray.jit.loops.sites.modules import compile_module
     from dcarray.jit.loops.sites.site import Site
 
-    text = (
-        "import numpy as np\nx = np.ones(9)\nfor k in (3,):\n    y = x * 2 + k\n    print(y.sum(), x, y)\n"
-    )
+    text = "import numpy as np\nx = np.ones(9)\nfor k in (3,):\n    y = x * 2 + k\n    print(y.sum(), x, y)\n"
     printed: list[Any] = []
     for compiled in (False, True):
         names: dict[str, Any] = {"__name__": "__main__", "print": lambda *values: printed.append(values)}

@@ -44,7 +44,7 @@ def f(done):
 def own(monkeypatch: pytest.MonkeyPatch) -> Sampler:
     """A sampler that looks when it is told to."""
     made = Sampler()
-    monkeypatch.setattr(sampler, "start_new_thread", lambda function, args: None)
+    monkeypatch.setattr(sampler, "start_thread", lambda function, *args: None)
     monkeypatch.setattr(codes, "SAMPLER", made)
     return made
 

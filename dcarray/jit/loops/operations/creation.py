@@ -109,8 +109,6 @@ class Creation(Tools):
                 if not (self.scope.need_le(end, most) and self.scope.need_le(-most, end)):
                     raise self.scope.fail("a range of floats that are perhaps rounded")
             self.math.expr(end, kind or _I8)  # in range, or untraceable
-        if kind is not None and kind.kind == "f" and kind != _F8:
-            raise self.scope.fail("a range of floats of few bits")  # NumPy rounds its steps
         value = self._steps(start, step, _I8)
         return self.memory.value(
             value if kind is None or kind == _I8 else Apply("cast", (value,), kind),
