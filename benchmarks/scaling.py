@@ -125,10 +125,7 @@ class Measured:
         reference = os.path.join(folder, str(ranks))
         os.makedirs(reference)
         with _job("numpy", 1, self.program) as job:
-            for action, *arguments in (
-                ("load", self.program.name, self.sizes(ranks)),
-                ("write", reference),
-            ):
+            for action, *arguments in (("load", self.program.name, self.sizes(ranks)), ("write", reference)):
                 if (said := wrong(job.ask(action, *arguments, limit=self.args.limit))) is not None:
                     raise RuntimeError(f"NumPy's {self.program.name}: {said}")
 

@@ -47,12 +47,7 @@ def _percent(ratio: Ratio) -> str:
 # ---- the document ------------------------------------------------------------------------------------
 def section(told: Mapping[str, Any]) -> str:
     """Return the document's section with the figures, in Markdown."""
-    out = [
-        GENERATED,
-        "",
-        f"`python -m benchmarks scaling`: {described(told['machine'])}.",
-        "",
-    ]
+    out = [GENERATED, "", f"`python -m benchmarks scaling`: {described(told['machine'])}.", ""]
     if told["programs"]:
         out += [*_measured(told), ""]
     out += [*_counts(told["counts"], told["daint"])]

@@ -95,10 +95,7 @@ class Ours(Contender):
         return dict(vars(self.world.counts)) if self.world else {}
 
 
-CONTENDERS: dict[str, type[Contender]] = {
-    "numpy": Contender,
-    "dcarray": Ours,
-}
+CONTENDERS: dict[str, type[Contender]] = {"numpy": Contender, "dcarray": Ours}
 
 
 class Rank:

@@ -107,26 +107,7 @@ def load_ipython_extension(shell: Any) -> None:
 threadpools.announce()  # it also has to know of us where all that runs is accelerated code
 
 __all__ = [
-    "ProgramError",
-    "ScheduleError",
-    "StrictError",
-    "accelerate",
-    "array_api",
-    "comm",
-    "devices",
-    "distribute",
-    "evaluate",
-    "explain",
-    "export",
-    "hdf5",
-    "info",
-    "ndarray",
-    "options",
-    "pmap",
-    "program",
-    "report",
-    "schedule",
-    "symbol",
-    "types",
-    "wait",
-]
+    "ProgramError", "ScheduleError", "StrictError", "accelerate", "array_api", "comm", "devices",
+    "distribute", "evaluate", "explain", "export", "hdf5", "info", "ndarray", "options", "pmap", "program",
+    "report", "schedule", "symbol", "types", "wait",
+]  # fmt: skip

@@ -7,28 +7,14 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "ProgramError": "core.errors",
-    "ScheduleError": "core.errors",
-    "StrictError": "core.errors",
-    "__pandas_udf__": "jit.pandas_engine",
-    "__version__": "core",
-    "accelerate": "jit.decorator",
-    "devices": "core.device_names",
-    "distribute": "distributed.array_distribution",
-    "evaluate": "api.array",
-    "explain": "inspect.explain",
-    "export": "fpga.export",
-    "info": "inspect.about",
-    "map": "jit.parallel_map",
-    "ndarray": "api.array",
-    "options": "core.config",
-    "pmap": "distributed.global_view_pmap",
-    "program": "jit.program.decorator",
-    "report": "core.counters",
-    "schedule": "jit.program.schedule",
-    "symbol": "jit.loops.entry.sizes",
-    "wait": "execution.executor",
-}
+    "ProgramError": "core.errors", "ScheduleError": "core.errors", "StrictError": "core.errors",
+    "__pandas_udf__": "jit.pandas_engine", "__version__": "core", "accelerate": "jit.decorator",
+    "devices": "core.device_names", "distribute": "distributed.array_distribution",
+    "evaluate": "api.array", "explain": "inspect.explain", "export": "fpga.export",
+    "info": "inspect.about", "map": "jit.parallel_map", "ndarray": "api.array", "options": "core.config",
+    "pmap": "distributed.global_view_pmap", "program": "jit.program.decorator", "report": "core.counters",
+    "schedule": "jit.program.schedule", "symbol": "jit.loops.entry.sizes", "wait": "execution.executor",
+}  # fmt: skip
 _MODULES = ("char", "comm", "emath", "fft", "hdf5", "linalg", "random", "strings", "types")
 
 

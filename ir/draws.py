@@ -76,10 +76,7 @@ def address(name: str) -> int | None:
         pointer = ctypes.cast(function, ctypes.c_void_p).value
         one, other = (np.random.Generator(np.random.SFC64(11)) for _ in range(2))
         kept = np.zeros(BINOMIAL, np.uint64)
-        others = {
-            "random_bounded_uint64": (0, 6, 7, 0),
-            "random_binomial": (0.6, 40, kept.ctypes.data),
-        }
+        others = {"random_bounded_uint64": (0, 6, 7, 0), "random_binomial": (0.6, 40, kept.ctypes.data)}
         given = others.get(name, draw.trial)
         handle = one.bit_generator.ctypes.bit_generator.value
         if pointer is None or handle is None:

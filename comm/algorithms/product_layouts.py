@@ -185,12 +185,7 @@ def _best(
 
 
 def _scheme(
-    of: Product,
-    a: Layout,
-    b: Layout,
-    arrangement: Arrangement,
-    summed: Sum,
-    wanted: Layout | None,
+    of: Product, a: Layout, b: Layout, arrangement: Arrangement, summed: Sum, wanted: Layout | None
 ) -> Scheme:
     if isinstance(summed, Mapping):
         ended = Arrangement(arrangement.grid, tuple({**arrangement.cut, **summed}.items()))

@@ -131,7 +131,5 @@ def with_whole_axes(layout: Layout, axes: Collection[int]) -> Layout:
         return Layout(layout.shape, layout.grid, specs)
     grid = choose_grid([layout.shape[a] for a in others], layout.grid.size)
     return Layout(
-        layout.shape,
-        grid,
-        [Block(others.index(a)) if a in others else Whole() for a in range(layout.ndim)],
+        layout.shape, grid, [Block(others.index(a)) if a in others else Whole() for a in range(layout.ndim)]
     )

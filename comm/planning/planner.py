@@ -130,13 +130,7 @@ def place_region(
     if wrong := arrays_to_gather(region, layouts):
         raise PlanError("; ".join(wrong.values()))
     placed = insert(
-        region,
-        layouts,
-        ranks,
-        replicate_limit,
-        PLANNERS if library is None else library,
-        costs,
-        serial_limit,
+        region, layouts, ranks, replicate_limit, PLANNERS if library is None else library, costs, serial_limit
     )
     log = Log()
     region = placed.region

@@ -160,9 +160,7 @@ class MpiCommunicator:
         return _Message(self, self._comm.Irecv(buffer_of(parts), source, tag), parts, source, tag, False)
 
     def persistent_messages(
-        self,
-        sends: Sequence[tuple[int, Sequence[Array]]],
-        receives: Sequence[tuple[int, Sequence[Array]]],
+        self, sends: Sequence[tuple[int, Sequence[Array]]], receives: Sequence[tuple[int, Sequence[Array]]]
     ) -> PersistentMessages | None:
         return MpiPersistentMessages(self, self._comm, sends, receives)
 

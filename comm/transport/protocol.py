@@ -107,9 +107,7 @@ class Communicator(Protocol):
         """Begin to receive a message into windows, which must have exactly as many bytes."""
 
     def persistent_messages(
-        self,
-        sends: Sequence[tuple[int, Sequence[Array]]],
-        receives: Sequence[tuple[int, Sequence[Array]]],
+        self, sends: Sequence[tuple[int, Sequence[Array]]], receives: Sequence[tuple[int, Sequence[Array]]]
     ) -> PersistentMessages | None:
         """Return messages that can be begun repeatedly; each is a pair of the peer's rank and the windows.
 

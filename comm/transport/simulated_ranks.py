@@ -213,9 +213,7 @@ class ThreadCommunicator:
         return message
 
     def persistent_messages(
-        self,
-        sends: Sequence[tuple[int, Sequence[Array]]],
-        receives: Sequence[tuple[int, Sequence[Array]]],
+        self, sends: Sequence[tuple[int, Sequence[Array]]], receives: Sequence[tuple[int, Sequence[Array]]]
     ) -> PersistentMessages | None:
         return None
 

@@ -146,20 +146,11 @@ def _grid(value: Any) -> tuple[int, ...] | None:
 
 
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {
-    "device": _device,
-    "jit": _one_of("background", "eager", "off"),
-    "eager_below": _integer(0),
-    "threads": _integer(1),
-    "distribute_above": _most_elements,
-    "strict": _flag,
-    "fastmath": _flag,
-    "cache_dir": _folder,
-    "debug": _debug_level,
-    "grid": _grid,
-    "target": _target,
-    "graphs": _flag,
+    "device": _device, "jit": _one_of("background", "eager", "off"), "eager_below": _integer(0),
+    "threads": _integer(1), "distribute_above": _most_elements, "strict": _flag, "fastmath": _flag,
+    "cache_dir": _folder, "debug": _debug_level, "grid": _grid, "target": _target, "graphs": _flag,
     "graph_memory": _bytes,
-}
+}  # fmt: skip
 
 
 def _read(name: str, value: Any, shown: str) -> Any:

@@ -36,19 +36,13 @@ class Counters:
 
 
 _LABELS = {
-    "loops": "loops run as compiled code",
-    "runs": "blocks of statements run as compiled code",
-    "waiting": "loops and blocks run by Python while they were compiled",
-    "flushes": "recordings run",
-    "statements": "operations in these recordings",
-    "kernels": "kernels run",
-    "interpreted": "operations run one by one in NumPy",
-    "compiles": "kernels compiled",
-    "plan_hits": "recordings known from before",
-    "cache_hits": "kernels found in memory",
-    "disk_hits": "kernels found in the cache folder",
-    "bytes": "bytes read and written by kernels",
-}
+    "loops": "loops run as compiled code", "runs": "blocks of statements run as compiled code",
+    "waiting": "loops and blocks run by Python while they were compiled", "flushes": "recordings run",
+    "statements": "operations in these recordings", "kernels": "kernels run",
+    "interpreted": "operations run one by one in NumPy", "compiles": "kernels compiled",
+    "plan_hits": "recordings known from before", "cache_hits": "kernels found in memory",
+    "disk_hits": "kernels found in the cache folder", "bytes": "bytes read and written by kernels",
+}  # fmt: skip
 _RANK_LABELS = {  # shown where there are several ranks
     "messages": "messages sent to other ranks",
     "sent": "bytes sent to other ranks",

@@ -19,14 +19,9 @@ if TYPE_CHECKING:
     from dcarray.comm.transport.protocol import Communicator
 
 __all__ = [
-    "LOCK",
-    "communicating",
-    "communicator",
-    "foreign_thread_error",
-    "is_launched",
-    "rank_on_node",
+    "LOCK", "communicating", "communicator", "foreign_thread_error", "is_launched", "rank_on_node",
     "simulated",
-]
+]  # fmt: skip
 
 # One lock for all threads, held to record and to run: the calls under it are short, or kernels that use every
 # core anyway, and an array may pass from thread to thread.

@@ -16,17 +16,9 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from .handle import Handle
 
 __all__ = [
-    "axes_of",
-    "c_strides",
-    "columns_first",
-    "contiguous",
-    "in_c_order",
-    "order_of",
-    "order_of_copy",
-    "order_of_joined",
-    "reshaped_strides",
-    "strides_of",
-]
+    "axes_of", "c_strides", "columns_first", "contiguous", "in_c_order", "order_of", "order_of_copy",
+    "order_of_joined", "reshaped_strides", "strides_of",
+]  # fmt: skip
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:

@@ -125,19 +125,11 @@ def run_grid(terrain: Any, name: str, z: Any, dx: float, dy: float, rounds: int 
     Metered.moved = 0
     terrain.analyse(z.view(Metered), dx, dy)
     return Result(
-        name,
-        z,
-        {key: np.asarray(value) for key, value in maps.items()},
-        figures,
-        max(gap for gap, _ in checks),
-        all(good for _, good in checks),
-        first,
-        statistics.median(t[0] for t in times),
-        statistics.median(t[1] for t in times),
-        statistics.median(t[0] / t[1] for t in times),
-        Metered.moved,
-        counted,
-    )
+        name, z, {key: np.asarray(value) for key, value in maps.items()}, figures,
+        max(gap for gap, _ in checks), all(good for _, good in checks), first,
+        statistics.median(t[0] for t in times), statistics.median(t[1] for t in times),
+        statistics.median(t[0] / t[1] for t in times), Metered.moved, counted,
+    )  # fmt: skip
 
 
 def describe(r: Result) -> str:

@@ -160,18 +160,8 @@ def info() -> Info:
     now, why = current(), why_python()
     floor.install()
     return Info(
-        versions=versions,
-        device=now.device,
-        cpu=cpu_name(),
-        cpu_features=_cpu_features(),
-        threads=now.threads,
-        cache_dir=now.cache_dir,
-        blas=_blas(),
-        floor=floor.parts(),
-        options=now,
-        speedups=not why,
-        why_python=why,
-        targets=_targets(versions),
-        devices={one.name: one.description for one in devices()},
-        auto=_auto(now),
-    )
+        versions=versions, device=now.device, cpu=cpu_name(), cpu_features=_cpu_features(),
+        threads=now.threads, cache_dir=now.cache_dir, blas=_blas(), floor=floor.parts(), options=now,
+        speedups=not why, why_python=why, targets=_targets(versions),
+        devices={one.name: one.description for one in devices()}, auto=_auto(now),
+    )  # fmt: skip

@@ -223,12 +223,8 @@ def _panel_svg(drawn: Panel, where: Placed, x: float, y: float) -> str:
 
 #: What the kinds of boxes are, and the edges of class "m".
 LEGEND = {
-    "in": "input",
-    "out": "result",
-    "kernel": "kernel",
-    "call": "library call",
-    "m": "temporary in memory",
-}
+    "in": "input", "out": "result", "kernel": "kernel", "call": "library call", "m": "temporary in memory",
+}  # fmt: skip
 
 
 def _legend_svg(x: float, y: float, legend: Mapping[str, str]) -> str:

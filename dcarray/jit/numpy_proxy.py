@@ -39,12 +39,8 @@ _REPLACED = {
 _UNCHANGED = ("dtypes", "exceptions", "f2py", "ma", "matlib", "polynomial", "typing", "version")
 # Functions of numpy.testing that call a function with their other arguments, or do not look at any.
 _CALLING = (
-    "assert_raises",
-    "assert_raises_regex",
-    "assert_warns",
-    "assert_no_warnings",
-    "assert_no_gc_cycles",
-)
+    "assert_raises", "assert_raises_regex", "assert_warns", "assert_no_warnings", "assert_no_gc_cycles",
+)  # fmt: skip
 _DISPATCHER = type(np.sum)
 
 

@@ -77,17 +77,9 @@ class DeviceBuffer:
     """
 
     __slots__ = (
-        "__weakref__",
-        "ahead",
-        "behind",
-        "buffer",
-        "device",
-        "done",
-        "exposed",
-        "failure",
-        "limits",
+        "__weakref__", "ahead", "behind", "buffer", "device", "done", "exposed", "failure", "limits",
         "read",
-    )
+    )  # fmt: skip
 
     def __init__(self, device: Device, buffer: Any, ahead: bool) -> None:
         self.device, self.buffer, self.ahead = device, buffer, ahead

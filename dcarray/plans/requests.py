@@ -231,14 +231,9 @@ def make_plan(
         if on_change is not None and final is not optimised:
             on_change("undo copies", final, ())
         plan = compile_region(
-            final,
-            target,
-            request.cache_dir,
-            fallback=fallback,
-            fastmath=request.fastmath,
-            stop=stop,
+            final, target, request.cache_dir, fallback=fallback, fastmath=request.fastmath, stop=stop,
             fresh=fresh,
-        )
+        )  # fmt: skip
         if debug:
             verify(plan.program)
         plan = replaced(plan, kept=tuple([(k.array, k.slices) for k in kept]))

@@ -47,10 +47,7 @@ class SkewAnalysis:
     """
 
     def __init__(
-        self,
-        root: Mapping[str, str],
-        written: Collection[str],
-        meet: Callable[[Window, Window], bool | None],
+        self, root: Mapping[str, str], written: Collection[str], meet: Callable[[Window, Window], bool | None]
     ) -> None:
         self.root, self.written, self.meet = root, frozenset(written), meet
         self.skews: list[Skew] = []

@@ -95,11 +95,7 @@ class Pipeline:
         return ValueError(f"no pass is called {name!r}; the passes are {', '.join(there.names)}")
 
     def run(
-        self,
-        region: Region,
-        log: Log | None = None,
-        debug: int = 0,
-        on_change: Observer | None = None,
+        self, region: Region, log: Log | None = None, debug: int = 0, on_change: Observer | None = None
     ) -> Region:
         """Run the passes on a region.
 

@@ -35,14 +35,9 @@ def has_library(name: str) -> bool:
         source.write_text("int dc_nothing;\n", encoding="utf-8")
         try:
             command = [
-                *compiler(),
-                "-shared",
-                "-fPIC",
-                str(source),
-                f"-l{name}",
-                "-o",
+                *compiler(), "-shared", "-fPIC", str(source), f"-l{name}", "-o",
                 str(Path(folder, "nothing.so")),
-            ]
+            ]  # fmt: skip
             done = subprocess.run(command, capture_output=True, timeout=100, check=False)
         except (Unsupported, OSError, subprocess.SubprocessError):
             return False

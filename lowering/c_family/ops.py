@@ -53,13 +53,9 @@ def _templates() -> dict[tuple[str, str], str]:
     put("biu", maximum="{0} > {1} ? {0} : {1}", minimum="{0} < {1} ? {0} : {1}")
     put("b", add="{0} | {1}", multiply="{0} & {1}", invert="!{0}", absolute="{0}")
     put(
-        "iuf",
-        add="{0} + {1}",
-        subtract="{0} - {1}",
-        multiply="{0} * {1}",
-        negative="-{0}",
+        "iuf", add="{0} + {1}", subtract="{0} - {1}", multiply="{0} * {1}", negative="-{0}",
         square="{0} * {0}",
-    )
+    )  # fmt: skip
     put("iu", invert="~{0}", floor="{0}", ceil="{0}", trunc="{0}", rint="{0}")
     put("u", absolute="{0}", sign="{0} > 0", signbit="0", bitwise_count="__builtin_popcountll({0})")
     put("i", absolute="{0} < 0 ? -{0} : {0}", sign="({0} > 0) - ({0} < 0)", signbit="{0} < 0")

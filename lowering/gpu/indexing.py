@@ -38,20 +38,9 @@ from dcarray.lowering.nest.body import cast_to, literal
 from dcarray.lowering.nest.loop_nest import variable
 
 __all__ = [
-    "RUN",
-    "THREADS",
-    "K",
-    "argument",
-    "binned",
-    "grouped",
-    "merge",
-    "per_element",
-    "ranks",
-    "scatter",
-    "search",
-    "selection",
-    "sliding",
-]
+    "RUN", "THREADS", "K", "argument", "binned", "grouped", "merge", "per_element", "ranks", "scatter",
+    "search", "selection", "sliding",
+]  # fmt: skip
 
 THREADS = 256
 RUN = 32
@@ -231,17 +220,12 @@ def merge(dtype: DType) -> Kernel:
         "add", Local("start", _INT), _whole("add", own, _whole("subtract", _LOW, Local("begin", _INT)))
     )
     body = (
-        Let("key", Elem("p2", K, dtype)),
-        Let("run", _whole("floor_divide", Index(K), _given(1))),
-        Let("second", is_second),
-        Let("start", _whole("multiply", first, _given(1))),
-        Let("partner", partner),
-        Let("begin", begin),
+        Let("key", Elem("p2", K, dtype)), Let("run", _whole("floor_divide", Index(K), _given(1))),
+        Let("second", is_second), Let("start", _whole("multiply", first, _given(1))),
+        Let("partner", partner), Let("begin", begin),
         *_halving(Local("begin", _INT), end, (Let("other", _element("p2", _MIDDLE, dtype)),), goes),
-        Let("at", place),
-        Store("p0", _AT, key),
-        Store("p1", _AT, Elem("p3", K, _INT)),
-    )
+        Let("at", place), Store("p0", _AT, key), Store("p1", _AT, Elem("p3", K, _INT)),
+    )  # fmt: skip
     return per_element([(dtype, "w"), (_INT, "w"), (dtype, "r"), (_INT, "r")], 3, body)
 
 

@@ -102,14 +102,10 @@ def numbers() -> Kernel:
     carry = Op("cast", (Op("less", (Local("sum", _BITS), added), _BOOL),), _BITS)
     step = (
         Let("row", Op("add", (begin, Op("multiply", (digit, literal(4, _INT)), _INT)), _INT)),
-        Let("m", entry(1)),
-        Let("added", entry(3)),
-        *binds,
-        Let("top", _bits("add", top, entry(2))),
+        Let("m", entry(1)), Let("added", entry(3)), *binds, Let("top", _bits("add", top, entry(2))),
         Let("sum", _bits("add", _bits("multiply", low, Local("m", _BITS)), added)),
-        Assign("high", _bits("add", Local("top", _BITS), carry)),
-        Assign("low", Local("sum", _BITS)),
-    )
+        Assign("high", _bits("add", Local("top", _BITS), carry)), Assign("low", Local("sum", _BITS)),
+    )  # fmt: skip
     turn, mixed = Local("turn", _BITS), Local("mixed", _BITS)
     back = _bits("bitwise_and", _bits("subtract", 64, turn), 63)
     body = (

@@ -26,18 +26,12 @@ def summary(plan: Plan, relations: list[Any], payload: Any = None) -> dict[str, 
     between symbols for which the plan is valid."""
     terms = [dims.show(step.binding.bytes) for step in plan.kernels]
     return {
-        **plan.stats,
-        "steps": len(plan.steps),
-        "overwritten": plan.overwritten,
-        "kept": plan.kept,
-        "spared": plan.spared,
-        "stops": plan.stops,
-        "single": plan.single,
-        "payload": payload,
+        **plan.stats, "steps": len(plan.steps), "overwritten": plan.overwritten, "kept": plan.kept,
+        "spared": plan.spared, "stops": plan.stops, "single": plan.single, "payload": payload,
         "symbols": tuple([symbol.name for symbol in plan.region.symbols]),
         "bytes": " + ".join(terms) or "0",
         "guard": " and ".join([f"({dims.show(relation)})" for relation in relations]),
-    }
+    }  # fmt: skip
 
 
 def in_process(plan: Plan, relations: list[Any], payload: Any = None) -> LoadedPlan:

@@ -56,12 +56,7 @@ class DistributedForm:
     reads: tuple[Layout | None, ...]
     writes: tuple[Layout | None, ...]
     steps: Callable[
-        [
-            int,
-            tuple[Memory, ...],
-            tuple[Memory, ...],
-            Callable[[np.dtype[Any], tuple[int, ...]], Memory],
-        ],
+        [int, tuple[Memory, ...], tuple[Memory, ...], Callable[[np.dtype[Any], tuple[int, ...]], Memory]],
         Sequence[Step],
     ]
     reason: str

@@ -134,21 +134,9 @@ def _line(
     advice = _advice(moved, each, library, how, why, seconds, spent)
     share = seconds / plain.seconds
     return Line(
-        file,
-        number,
-        f"{name}:{number}",
-        text,
-        seconds,
-        share,
-        each,
-        moved,
-        rate,
-        library,
-        how,
-        why,
-        spent,
-        advice,
-    )
+        file, number, f"{name}:{number}", text, seconds, share, each, moved, rate, library, how, why,
+        spent, advice,
+    )  # fmt: skip
 
 
 def _accelerated(where: tuple[str, int], fast: Run) -> tuple[str, str, float | None]:

@@ -16,15 +16,9 @@ from dcarray.ir.records import record
 from ..loops.entry.sizes import SymbolicSize
 
 __all__ = [
-    "Annotation",
-    "ArrayAnnotation",
-    "ElementType",
-    "PassedAnnotation",
-    "ScalarAnnotation",
-    "annotation_of",
-    "evaluated",
-    "sizes_of",
-]
+    "Annotation", "ArrayAnnotation", "ElementType", "PassedAnnotation", "ScalarAnnotation",
+    "annotation_of", "evaluated", "sizes_of",
+]  # fmt: skip
 
 DType = np.dtype[Any]
 Size = int | SymbolicSize

@@ -67,16 +67,9 @@ class CompiledProgram:
         steered = self.changes
         changes = None if steered is None else tuple([(one.method, one.arguments) for one in steered])
         request = ProgramRequest(
-            plain,
-            options.fastmath,
-            options.threads,
-            options.cache_dir,
-            options.target,
-            version,
-            changes,
-            undone=not self._on_device,
-            flagless=self._on_device,
-        )
+            plain, options.fastmath, options.threads, options.cache_dir, options.target, version, changes,
+            undone=not self._on_device, flagless=self._on_device,
+        )  # fmt: skip
         function = plain.function
         with perf_map.named(lambda: (function.name, f"{function.file}:{function.line}")):
             return provider.obtain(request, options, EXECUTOR.background)

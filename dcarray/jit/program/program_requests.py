@@ -119,18 +119,13 @@ class ProgramRequest(NamedTuple):
         shapes = "".join(f"({''.join(dims.show(n) + ', ' for n in a.shape)}), " for a in arguments)
         interface = ProgramInterface(
             tuple([(a.name, a.role, a.dtype.str) for a in arguments]),
-            tuple([symbol.name for symbol in region.symbols]),
-            f"({shapes})",
+            tuple([symbol.name for symbol in region.symbols]), f"({shapes})",
             " and ".join(f"({dims.show(guard)})" for guard in region.guards) or "True",
-            tuple([(p.name, p.symbol) for p in traced.parameters if p.kind == "size"]),
-            traced.inputs,
+            tuple([(p.name, p.symbol) for p in traced.parameters if p.kind == "size"]), traced.inputs,
             tuple([(f"r{k}", result) for k, result in enumerate(traced.results)]),
-            tuple(sorted(rewritten)),
-            traced.may_raise,
-            is_checked(region),
-            frozenset(a.name for a in arguments if is_scalar_argument(a)),
-            traced.returns,
-        )
+            tuple(sorted(rewritten)), traced.may_raise, is_checked(region),
+            frozenset(a.name for a in arguments if is_scalar_argument(a)), traced.returns,
+        )  # fmt: skip
         if self.changes is not None:
             return PlanInput(region, {}, saved, interface, True, True, steered=True)
         return PlanInput(region, {}, saved, interface, True, True, self.version)
@@ -138,12 +133,7 @@ class ProgramRequest(NamedTuple):
     def text(self) -> str:
         """Return the text of everything that the plan depends on, as its key."""
         options = (
-            self.fastmath,
-            self.threads,
-            self.target,
-            self.version,
-            self.changes,
-            self.undone,
+            self.fastmath, self.threads, self.target, self.version, self.changes, self.undone,
             self.flagless,
-        )
+        )  # fmt: skip
         return repr((self.program, *options))

@@ -41,20 +41,10 @@ static __device__ __forceinline__ double with_sign(double a, double b) {{ return
 """
 
 CUDA = DeviceDialect(
-    "CUDA",
-    _HEAD,
-    composite="{T}",
-    int64="{}LL",
-    uint64="{}ULL",
-    int64_min="(-9223372036854775807LL - 1)",
-    function="static __device__ __forceinline__ ",
-    phase='extern "C" __global__ ',
-    restrict="__restrict__ ",
-    block="blockIdx.x",
-    thread="threadIdx.x",
-    barrier="__syncthreads();",
-    shared="__shared__ ",
-    bounds="__launch_bounds__({threads}) ",
-)
+    "CUDA", _HEAD, composite="{T}", int64="{}LL", uint64="{}ULL", int64_min="(-9223372036854775807LL - 1)",
+    function="static __device__ __forceinline__ ", phase='extern "C" __global__ ',
+    restrict="__restrict__ ", block="blockIdx.x", thread="threadIdx.x", barrier="__syncthreads();",
+    shared="__shared__ ", bounds="__launch_bounds__({threads}) ",
+)  # fmt: skip
 """The dialect of CUDA.  The compiler's options (`nvrtc.options`) define ``INDEX``, the type of indices, and
 keep products and sums from being fused into one operation."""

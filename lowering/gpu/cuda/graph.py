@@ -133,10 +133,7 @@ class LaunchGraph:
     loader: ClassVar[str] = f"{__name__}:LaunchGraph"
 
     def __init__(
-        self,
-        before: tuple[tuple[int, ...], ...],
-        uses: tuple[tuple[int, ...], ...],
-        checks: bool,
+        self, before: tuple[tuple[int, ...], ...], uses: tuple[tuple[int, ...], ...], checks: bool
     ) -> None:
         self.parts = before, uses, checks
         self.checks = checks

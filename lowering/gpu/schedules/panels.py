@@ -135,13 +135,9 @@ class _Panel(Tiled):
         name = self.nest.names("r")
         row = variable(name)
         one = For(
-            name,
-            first,
-            (affine(self.side, first), extent(product.row)),
-            1,
-            "serial",
+            name, first, (affine(self.side, first), extent(product.row)), 1, "serial",
             self.rows([row], column),
-        )
+        )  # fmt: skip
         within = [self.inside(product.column, column)]
         tested = threads(count, guard(within, self.rows(rows, column)))
         rest = threads(count, guard(within, (one,)))

@@ -31,20 +31,10 @@ typedef uchar uint8_t; typedef ushort uint16_t; typedef uint uint32_t; typedef u
 #define feraiseexcept(flags)  // there are no floating-point flags"""
 
 OPENCL = Dialect(
-    "Intel FPGA",
-    _HEAD,
-    C_TYPES,
-    int64="{}L",
-    uint64="{}UL",
-    int64_min="LONG_MIN",
-    float32_suffix="",
-    function="static inline ",
-    wraps=False,
-    vector_loops=False,
-    numpy_loops=False,
-    runs_phases=False,
+    "Intel FPGA", _HEAD, C_TYPES, int64="{}L", uint64="{}UL", int64_min="LONG_MIN", float32_suffix="",
+    function="static inline ", wraps=False, vector_loops=False, numpy_loops=False, runs_phases=False,
     checks_conversions=True,
-)
+)  # fmt: skip
 
 
 @record(frozen=True, slots=True)

@@ -44,21 +44,13 @@ class Cost:
 
 
 _F4 = {
-    "add": Cost(7, 2, 220, 330),
-    "multiply": Cost(4, 3, 80, 150),
-    "divide": Cost(15, 0, 780, 760),
-    "sqrt": Cost(16, 0, 480, 500),
-    "compare": Cost(2, 0, 65, 66),
-    "other": Cost(20, 10, 2000, 1600),
-}
+    "add": Cost(7, 2, 220, 330), "multiply": Cost(4, 3, 80, 150), "divide": Cost(15, 0, 780, 760),
+    "sqrt": Cost(16, 0, 480, 500), "compare": Cost(2, 0, 65, 66), "other": Cost(20, 10, 2000, 1600),
+}  # fmt: skip
 _F8 = {
-    "add": Cost(7, 3, 640, 700),
-    "multiply": Cost(7, 8, 130, 300),
-    "divide": Cost(30, 0, 3200, 3300),
-    "sqrt": Cost(29, 0, 1800, 1900),
-    "compare": Cost(2, 0, 125, 130),
-    "other": Cost(35, 30, 5000, 4500),
-}
+    "add": Cost(7, 3, 640, 700), "multiply": Cost(7, 8, 130, 300), "divide": Cost(30, 0, 3200, 3300),
+    "sqrt": Cost(29, 0, 1800, 1900), "compare": Cost(2, 0, 125, 130), "other": Cost(35, 30, 5000, 4500),
+}  # fmt: skip
 _CLASS = {
     **dict.fromkeys(("add", "subtract"), "add"),
     **dict.fromkeys(("multiply", "square"), "multiply"),

@@ -129,14 +129,10 @@ class Design:
     def filled(self, text: str) -> str:
         """Return a text with ``@name@``, ``@source@``, ``@board@``, ... replaced by their values."""
         words = {
-            "name": self.name,
-            "source": self.source,
-            "board": self.board.title,
-            "platform": self.board.platform,
-            "part": self.board.part,
-            "clock": str(self.clock),
+            "name": self.name, "source": self.source, "board": self.board.title,
+            "platform": self.board.platform, "part": self.board.part, "clock": str(self.clock),
             "period": f"{1000 / self.clock:.3f}",
-        }
+        }  # fmt: skip
         for word, value in words.items():
             text = text.replace(f"@{word}@", value)
         return text

@@ -21,16 +21,9 @@ import numpy as np
 from dcarray.core.native import BUILT
 
 __all__ = [
-    "MOST_LEVELS",
-    "ListElements",
-    "are_distinct",
-    "array_of",
-    "elements_of",
-    "given",
-    "is_small",
-    "list_elements",
-    "mixed_numbers",
-]
+    "MOST_LEVELS", "ListElements", "are_distinct", "array_of", "elements_of", "given", "is_small",
+    "list_elements", "mixed_numbers",
+]  # fmt: skip
 
 _DTYPES = {kind: np.dtype(kind) for kind in (bool, int, float, complex)}
 _MIXED = np.dtype(complex)

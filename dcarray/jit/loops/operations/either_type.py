@@ -33,16 +33,9 @@ from .values import (
 )
 
 __all__ = [
-    "choice",
-    "either_in",
-    "either_kind",
-    "int_or_float",
-    "int_or_numpy",
-    "kinds_of",
-    "of_both",
-    "present",
+    "choice", "either_in", "either_kind", "int_or_float", "int_or_numpy", "kinds_of", "of_both", "present",
     "value_and_type",
-]
+]  # fmt: skip
 
 _BOOL = np.dtype(np.bool_)
 

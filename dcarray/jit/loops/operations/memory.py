@@ -100,14 +100,9 @@ class Memory:
         """Return the current state, for `restore`."""
         values = {key: (value, value.expr) for key, value in self._values.items()}
         return Checkpoint(
-            dict(self.arrays),
-            list(self.block),
-            set(self.immutable),
-            set(self.unwriteable),
-            set(self.changed),
-            dict(self.joined),
-            values,
-        )
+            dict(self.arrays), list(self.block), set(self.immutable), set(self.unwriteable),
+            set(self.changed), dict(self.joined), values,
+        )  # fmt: skip
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go back to a saved state; scalar inputs that were declared after it stay declared."""

@@ -160,17 +160,12 @@ def _complex_solve_vector(a: Any, b: Any) -> Any:
 
 
 _DEFINITIONS: dict[tuple[str, tuple[str, ...]], Callable[..., Any]] = {
-    ("histogram", ("d1",)): _histogram,
-    ("histogram", ("d1", "d1")): _weighted_histogram,
-    ("cov", ("d2",)): _cov,
-    ("linalg.cholesky", ("d2",)): _cholesky,
-    ("linalg.inv", ("d2",)): _inv,
-    ("linalg.inv", ("D2",)): _complex_inv,
-    ("linalg.solve", ("d2", "d2")): _solve,
-    ("linalg.solve", ("D2", "D2")): _complex_solve,
-    ("linalg.solve", ("d2", "d1")): _solve_vector,
+    ("histogram", ("d1",)): _histogram, ("histogram", ("d1", "d1")): _weighted_histogram,
+    ("cov", ("d2",)): _cov, ("linalg.cholesky", ("d2",)): _cholesky, ("linalg.inv", ("d2",)): _inv,
+    ("linalg.inv", ("D2",)): _complex_inv, ("linalg.solve", ("d2", "d2")): _solve,
+    ("linalg.solve", ("D2", "D2")): _complex_solve, ("linalg.solve", ("d2", "d1")): _solve_vector,
     ("linalg.solve", ("D2", "D1")): _complex_solve_vector,
-}
+}  # fmt: skip
 """By name, and the types and numbers of axes of the arguments that are arrays."""
 
 

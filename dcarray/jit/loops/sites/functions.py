@@ -123,15 +123,9 @@ def _scope(
     local, free = frozenset((*code.co_varnames, *code.co_cellvars)), frozenset(code.co_freevars)
     cells, shared = local & free_names(code, False), declared_names(tree, ast.Global)
     return Scope(
-        local | free | shared,
-        (local - cells) | free | shared,
-        free | shared,
-        parameters_of(tree),
-        cells | free | shared | local & (free_names(code, True) | words),
-        known,
-        shared,
-        sees_identity,
-    )
+        local | free | shared, (local - cells) | free | shared, free | shared, parameters_of(tree),
+        cells | free | shared | local & (free_names(code, True) | words), known, shared, sees_identity,
+    )  # fmt: skip
 
 
 def _known_calls(function: FunctionType, tree: ast.FunctionDef) -> KnownCalls:

@@ -22,15 +22,8 @@ __all__ = ["LoopItems", "is_plain"]
 
 _PLAIN = [*map(type, (0, 0.0, 0j, True, "", b"", [], (), {}, {0}, range(0), int, None, len, sys)), np.ndarray]
 _MISSING = {
-    Unread,
-    KeyError,
-    IndexError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    OverflowError,
-    ZeroDivisionError,
-}
+    Unread, KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError,
+}  # fmt: skip
 _OF_ARRAYS = frozenset({"ndim", "shape", "size"})  # which wrapped arrays know without being computed
 
 

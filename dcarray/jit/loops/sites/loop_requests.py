@@ -131,19 +131,11 @@ class LoopRequest(NamedTuple):
         checked = is_checked(traced.region)
         by_value = frozenset(a.name for a in arguments if is_scalar_argument(a))
         interface = LoopInterface(
-            arrays,
-            traced.inputs,
-            traced.results,
-            tuple(sorted(rewritten)),
-            traced.may_raise,
-            checked,
-            by_value,
-            traced.symbols,
+            arrays, traced.inputs, traced.results, tuple(sorted(rewritten)), traced.may_raise, checked,
+            by_value, traced.symbols,
             " and ".join(f"({dims.show(guard)})" for guard in traced.region.guards) or "True",
-            f"({shapes})" if depending else "",
-            traced.polls,
-            MOST_CALLS if traced.region.functions else 0,
-        )
+            f"({shapes})" if depending else "", traced.polls, MOST_CALLS if traced.region.functions else 0,
+        )  # fmt: skip
         version: Literal["", "some", "general"] = "general" if self.all_sizes else "some"
         return PlanInput(traced.region, {}, saved, interface, True, True, version if traced.symbols else "")
 

@@ -138,15 +138,10 @@ class _Module:
         shared = declared_names(node, ast.Global)
         first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
         scope = Scope(
-            local | free | shared,
-            (local - cells) | free | shared,
-            free | shared,
-            parameters_of(node),
-            cells | free | shared | local & (_free(table, True) | self._mentioned),
-            self._known,
-            shared,
+            local | free | shared, (local - cells) | free | shared, free | shared, parameters_of(node),
+            cells | free | shared | local & (_free(table, True) | self._mentioned), self._known, shared,
             self._sees_identity,
-        )
+        )  # fmt: skip
         self._add(node.body, scope, (node.name, first))
 
     def _add(self, body: list[ast.stmt], scope: Scope, code: tuple[str, int]) -> None:

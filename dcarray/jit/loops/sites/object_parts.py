@@ -12,19 +12,9 @@ from ..syntax.path_names import Step
 from .keys import MISSING
 
 __all__ = [
-    "Callee",
-    "Unread",
-    "bind",
-    "class_attribute",
-    "function_of",
-    "is_bindable",
-    "is_object",
-    "is_own",
-    "is_plainly_read",
-    "is_same_function",
-    "part",
-    "place",
-]
+    "Callee", "Unread", "bind", "class_attribute", "function_of", "is_bindable", "is_object", "is_own",
+    "is_plainly_read", "is_same_function", "part", "place",
+]  # fmt: skip
 
 
 class _Fields(NamedTuple):

@@ -153,17 +153,11 @@ def _named(
     if not others <= paths.bound:
         return _named(source, live, lists, values, variables, names, shared, rebound | others)
     return NamedStatements(
-        text,
-        tuple([(name, path) for name, path in sorted(by_name.items()) if name in read]),
-        tuple([(name, path) for name, path in by_name.items() if name in written]),
-        loads(*stmts),
-        tuple(growing) or tuple(map(_list, appending)),
-        bool(growing),
-        tuple(stacks),
-        functions.guards,
-        tuple(paths.lookups),
-        tuple(paths.same),
-    )
+        text, tuple([(name, path) for name, path in sorted(by_name.items()) if name in read]),
+        tuple([(name, path) for name, path in by_name.items() if name in written]), loads(*stmts),
+        tuple(growing) or tuple(map(_list, appending)), bool(growing), tuple(stacks), functions.guards,
+        tuple(paths.lookups), tuple(paths.same),
+    )  # fmt: skip
 
 
 def _list(call: ast.Call) -> str:

@@ -159,14 +159,9 @@ class PathValues:
             return None
         try:
             named = named_statements(
-                source.source,
-                frozenset(source.live),
-                source.lists,
-                known,
-                frozenset(source.needed),
-                names,
-                frozenset(source.shared),
-            )
+                source.source, frozenset(source.live), source.lists, known, frozenset(source.needed),
+                names, frozenset(source.shared),
+            )  # fmt: skip
         except Unnamed as reason:
             return str(reason)
         if named.read or named.written or named.lists or named.stacks or named.functions:

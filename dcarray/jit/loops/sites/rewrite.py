@@ -307,22 +307,13 @@ class _Adder:
         if not needed.issuperset(lists):
             return None
         source = SiteSource(
-            text,
-            self._text.file,
-            first.lineno,
-            last.end_lineno or last.lineno,
+            text, self._text.file, first.lineno, last.end_lineno or last.lineno,
             (*[ITEMS] * (items is not None), *sorted(needed)),
             tuple(sorted(loads(*stmts) - scope.variables - caught_names(*stmts) - {ITEMS})),
-            tuple(sorted(live)),
-            counters & needed,
-            is_loop,
-            isinstance(last, ast.Return),
-            isinstance(first, ast.For | ast.While) and _has_loop(first.body),
-            member_paths(*stmts),
-            lists,
-            tuple(sorted(scope.shared & (needed | stores(*stmts)))),
-            scope.sees_identity,
-        )
+            tuple(sorted(live)), counters & needed, is_loop, isinstance(last, ast.Return),
+            isinstance(first, ast.For | ast.While) and _has_loop(first.body), member_paths(*stmts), lists,
+            tuple(sorted(scope.shared & (needed | stores(*stmts)))), scope.sees_identity,
+        )  # fmt: skip
         return None if source in self._without else source
 
 

@@ -12,17 +12,9 @@ from .path_names import counted, is_appended
 from .syntax_facts import forget, walk
 
 __all__ = [
-    "append_call",
-    "appended_items",
-    "appending_calls",
-    "counting",
-    "counting_loop",
-    "drop_comma",
-    "every_growing_call",
-    "growing_calls",
-    "growing_names",
-    "list_of",
-]
+    "append_call", "appended_items", "appending_calls", "counting", "counting_loop", "drop_comma",
+    "every_growing_call", "growing_calls", "growing_names", "list_of",
+]  # fmt: skip
 
 
 def growing_calls(stmts: Sequence[ast.stmt]) -> dict[str, list[ast.Call]]:

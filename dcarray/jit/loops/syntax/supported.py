@@ -14,16 +14,8 @@ from .appends import every_growing_call
 from .syntax_facts import NONE, Names, facts, walk
 
 __all__ = [
-    "BUILTINS",
-    "CMATH",
-    "DRAWS",
-    "MATH",
-    "METHODS",
-    "NUMPY",
-    "RANDOM",
-    "KnownCalls",
-    "imported_modules",
-]
+    "BUILTINS", "CMATH", "DRAWS", "MATH", "METHODS", "NUMPY", "RANDOM", "KnownCalls", "imported_modules",
+]  # fmt: skip
 
 BUILTINS = frozenset((
     "abs", "all", "any", "bool", "complex", "divmod", "enumerate", "float", "int", "len", "list", "max",

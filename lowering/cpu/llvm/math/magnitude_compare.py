@@ -106,16 +106,7 @@ def _define(b: Builder, name: str, lanes: int) -> None:
     b.declare_vectors(lanes, "i64", umax=2, umin=2)
     inf, nan, one = (f"splat (double {real(value, 'double')})" for value in (np.inf, np.nan, 1.0))
     text = _NATIVE.substitute(
-        name=name,
-        v=v,
-        s=s,
-        n=lanes,
-        i=i,
-        m=f"<{lanes} x i1>",
-        far=bits_of(_FAR),
-        max=bits_of(np.finfo(float).max),
-        inf=inf,
-        nan=nan,
-        one=one,
-    )
+        name=name, v=v, s=s, n=lanes, i=i, m=f"<{lanes} x i1>", far=bits_of(_FAR),
+        max=bits_of(np.finfo(float).max), inf=inf, nan=nan, one=one,
+    )  # fmt: skip
     b.declare(name, text)

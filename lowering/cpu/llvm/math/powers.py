@@ -258,19 +258,9 @@ def _several(b: Builder) -> str:
     one, half = (f"splat (double {real(value, 'double')})" for value in (1.0, 0.5))
     unit = 2.0**-52
     text = _SEVERAL.substitute(
-        name=name,
-        v=v,
-        s=s,
-        n=lanes,
-        i=f"<{lanes} x i64>",
-        m=f"<{lanes} x i1>",
-        exponents=0x7FF << 52,
-        least=bits_of(2.0**-_MAX_BASE_LOG2),
-        most=bits_of(2.0**_MAX_BASE_LOG2),
-        room=real(unit * _ROOM, "double"),
-        slope=real(unit * _SLOPE, "double"),
-        one=one,
-        half=half,
-    )
+        name=name, v=v, s=s, n=lanes, i=f"<{lanes} x i64>", m=f"<{lanes} x i1>", exponents=0x7FF << 52,
+        least=bits_of(2.0**-_MAX_BASE_LOG2), most=bits_of(2.0**_MAX_BASE_LOG2),
+        room=real(unit * _ROOM, "double"), slope=real(unit * _SLOPE, "double"), one=one, half=half,
+    )  # fmt: skip
     b.declare(name, text)
     return name

@@ -166,22 +166,16 @@ def complex_op(b: Builder, name: str, args: tuple[Pair, ...], types: tuple[DType
         return b.fabs(t, v)
 
     special: dict[str, Callable[[], Value]] = {
-        "multiply": lambda: multiply(b, t, x, y),
-        "divide": lambda: _divide(b, t, x, y),
-        "square": lambda: multiply(b, t, x, x),
-        "reciprocal": lambda: _reciprocal(b, t, x),
-        "absolute": lambda: _absolute(b, t, x),
-        "negative": lambda: (b.fneg(t, x[0]), b.fneg(t, x[1])),
-        "positive": lambda: x,
-        "conjugate": lambda: (x[0], b.fneg(t, x[1])),
-        "rint": lambda: (b.intrinsic("rint", t, x[0]), b.intrinsic("rint", t, x[1])),
-        "real": lambda: x[0],
-        "imag": lambda: x[1],
-        "logical_not": lambda: b.inverse(_truth(b, t, x)),
+        "multiply": lambda: multiply(b, t, x, y), "divide": lambda: _divide(b, t, x, y),
+        "square": lambda: multiply(b, t, x, x), "reciprocal": lambda: _reciprocal(b, t, x),
+        "absolute": lambda: _absolute(b, t, x), "negative": lambda: (b.fneg(t, x[0]), b.fneg(t, x[1])),
+        "positive": lambda: x, "conjugate": lambda: (x[0], b.fneg(t, x[1])),
+        "rint": lambda: (b.intrinsic("rint", t, x[0]), b.intrinsic("rint", t, x[1])), "real": lambda: x[0],
+        "imag": lambda: x[1], "logical_not": lambda: b.inverse(_truth(b, t, x)),
         "isnan": lambda: b.op(f"fcmp uno {t} {x[0]}, {x[1]}"),
         "isinf": lambda: _each(b, t, x, lambda v: b.op(f"fcmp oeq {t} {size(v)}, {infinity}"), "or"),
         "isfinite": lambda: _each(b, t, x, lambda v: b.op(f"fcmp one {t} {size(v)}, {infinity}"), "and"),
-    }
+    }  # fmt: skip
     if name in special:
         return special[name]()
     raise Unsupported(f"{name} of {types[0].name}")

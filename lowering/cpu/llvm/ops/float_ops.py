@@ -183,31 +183,20 @@ def _wide(b: Builder, name: str, t: str, args: tuple[str, ...], types: tuple[DTy
     if name in vecmath.FUNCTIONS:
         return vecmath.call(b, name, t, *args)
     special: dict[str, Callable[[], str]] = {
-        "positive": lambda: x,
-        "conjugate": lambda: x,
-        "real": lambda: x,
-        "imag": lambda: real(0.0, t),
-        "negative": lambda: b.fneg(t, x),
-        "absolute": lambda: b.fabs(t, x),
-        "square": lambda: b.fmul(t, x, x),
-        "reciprocal": lambda: b.fdiv(t, real(1.0, t), x),
-        "copysign": lambda: _copysign(b, t, x, y),
-        "sign": lambda: _sign(b, t, x),
-        "signbit": lambda: b.negative_bit(t, x),
-        "logical_not": lambda: b.inverse(b.truth(t, x)),
+        "positive": lambda: x, "conjugate": lambda: x, "real": lambda: x, "imag": lambda: real(0.0, t),
+        "negative": lambda: b.fneg(t, x), "absolute": lambda: b.fabs(t, x),
+        "square": lambda: b.fmul(t, x, x), "reciprocal": lambda: b.fdiv(t, real(1.0, t), x),
+        "copysign": lambda: _copysign(b, t, x, y), "sign": lambda: _sign(b, t, x),
+        "signbit": lambda: b.negative_bit(t, x), "logical_not": lambda: b.inverse(b.truth(t, x)),
         "isnan": lambda: b.op(f"fcmp uno {t} {x}, {b.zero(t)}"),
         "isinf": lambda: b.op(f"fcmp oeq {t} {b.fabs(t, x)}, {real(np.inf, t)}"),
         "isfinite": lambda: b.op(f"fcmp one {t} {b.fabs(t, x)}, {real(np.inf, t)}"),
-        "hypot": lambda: _hypot(b, t, x, y),
-        "remainder": lambda: _modulo(b, t, x, y)[0],
-        "floor_divide": lambda: _floor_divide(b, t, x, y),
-        "heaviside": lambda: _heaviside(b, t, x, y),
-        "deg2rad": lambda: _by_degrees(b, t, x, name),
-        "rad2deg": lambda: _by_degrees(b, t, x, name),
+        "hypot": lambda: _hypot(b, t, x, y), "remainder": lambda: _modulo(b, t, x, y)[0],
+        "floor_divide": lambda: _floor_divide(b, t, x, y), "heaviside": lambda: _heaviside(b, t, x, y),
+        "deg2rad": lambda: _by_degrees(b, t, x, name), "rad2deg": lambda: _by_degrees(b, t, x, name),
         "logaddexp": lambda: _logaddexp(b, t, x, y, False),
-        "logaddexp2": lambda: _logaddexp(b, t, x, y, True),
-        "ldexp": lambda: _ldexp(b, t, x, y, types[1]),
-    }
+        "logaddexp2": lambda: _logaddexp(b, t, x, y, True), "ldexp": lambda: _ldexp(b, t, x, y, types[1]),
+    }  # fmt: skip
     if name in special:
         return special[name]()
     if not half and name == "nextafter":
