@@ -69,7 +69,7 @@ def of_body(body: str) -> Any:
 
 def forms(text: str) -> list[Any]:
     array = np.array(list(text))
-    return [text, list(text), array, list(array), array[::-1]]
+    return [text, list(text), array, list(array), array[::-1].copy()]
 
 
 @pytest.mark.parametrize("name", [*BODIES])

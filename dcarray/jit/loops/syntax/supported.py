@@ -64,8 +64,8 @@ _UFUNCS = frozenset((
 _SCALARS = frozenset((
     "bool", "bool_", "byte", "cdouble", "complex128", "complex64", "csingle", "double", "float16",
     "float32", "float64", "half", "int16", "int32", "int64", "int8", "int_", "intc", "intp", "long",
-    "longlong", "short", "single", "ubyte", "uint", "uint16", "uint32", "uint64", "uint8", "uintc",
-    "uintp", "ulong", "ulonglong", "ushort",
+    "short", "single", "ubyte", "uint", "uint16", "uint32", "uint64", "uint8", "uintc", "uintp",
+    "ulong", "ushort",
 ))  # fmt: skip
 _FUNCTIONS = frozenset((
     "all", "amax", "amin", "angle", "any", "arange", "argmax", "argmin", "around", "array", "asarray",

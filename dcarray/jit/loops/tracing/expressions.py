@@ -90,7 +90,7 @@ class Expressions(Operations):
         super().__init__(calls.math)
         self.calls, self.reductions, self.arrays = calls, calls.reductions, calls.arrays
         self.lists = calls.iterables.lists
-        self._parts: list[Data] = []  # of the expression that is being traced: see `_used`
+        self.parts: list[Data] | None = None  # of the expression that is traced, but of no statement: `_used`
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
         """Return the value of an expression."""
@@ -99,20 +99,22 @@ class Expressions(Operations):
     def _used(self, trace: Callable[[], Value], computes: bool = False) -> Value:
         """Return the value of an expression.  Where it is known and its parts are not, as that of ``1.0 / x >
         2.0 and False``, they are computed nevertheless if they may raise an exception."""
-        outer, self._parts = self._parts, []
+        outer, within = self.parts, list[Data]()
+        self.parts = within
         try:
             value = trace()
             parts = value if type(value) in (tuple, list) else (value,)
             if all(part is None or type(part) in _KNOWN or isinstance(part, Data) for part in parts):
                 kept = {id(part) for part in parts if isinstance(part, Data)}
                 if not isinstance(value, Data):
-                    self.discard(tuple([one for one in self._parts if id(one) not in kept]))
-                    outer += [one for one in self._parts if id(one) in kept]
-            if computes and isinstance(value, Data) and value.window is None and may_fail(value.expr):
-                outer.append(value)
+                    self.discard(tuple([one for one in within if id(one) not in kept]))
+                    if outer is not None:
+                        outer += [one for one in within if id(one) in kept]
+            if outer is not None and computes and isinstance(value, Data) and value.window is None:
+                outer += [value] if may_fail(value.expr) else []
             return value
         finally:
-            self._parts = outer
+            self.parts = outer
 
     def _value(self, node: ast.expr, frame: Frame) -> Value:
         self.scope.count_expression()

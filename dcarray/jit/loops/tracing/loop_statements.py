@@ -313,10 +313,9 @@ class LoopStatements(LoopBodies):
         self.memory.forget(var)
 
     def _while(self, stmt: ast.While, frame: Frame, after: Names) -> None:
-        asked = stmt is self.outermost and is_pure(stmt.test)  # the site has found it true
         state = self.begun()
         first = self.condition(stmt.test, frame)
-        if asked:  # the program has computed it
+        if stmt is self.outermost and is_pure(stmt.test):  # the program has computed it, and found it true
             self.check_effects(state, "a condition that the program has computed")
         if first is False:
             return

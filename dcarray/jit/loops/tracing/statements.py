@@ -313,7 +313,11 @@ class Statements(Branches):
         self.memory.file = function.file
         inner = Frame(names, around, function.file, function.line - 1, called)
         inner.growing = growing_names(tree.body)
-        return self.block(tree.body, inner, frozenset())
+        parts, self.parts = self.parts, None
+        try:
+            return self.block(tree.body, inner, frozenset())
+        finally:
+            self.parts = parts
 
 
 def _is_new_list(node: ast.expr) -> bool:
