@@ -15,10 +15,7 @@ __all__ = ["Generator", "RandomState", "block", "default_rng"]  # noqa: F822  (`
 def __getattr__(name: str) -> Any:
     if name == "__path__":  # this is a module, NumPy's a package
         raise AttributeError(name)
-    if name == "block":  # few programs draw windows
-        value = backend().block
-    else:
-        value = function(name)
+    value = backend().block if name == "block" else function(name)  # few programs draw windows
     globals()[name] = value
     return value
 

@@ -90,7 +90,7 @@ def get(x: Handle, key: Any) -> Any:
         if rec is None or rec.done:
             return view
     shape, index = window.getitem(x._shape, x._window(), key)
-    if not shape and not _has_ellipsis(key):
+    if not shape and all(k is not Ellipsis for k in (key if type(key) is tuple else (key,))):
         return element(x, index)
     return _view(x, shape, index)
 
@@ -136,10 +136,6 @@ def element(x: Handle, index: window.Index) -> Any:
             return strided_views.element(store, place)
         head.remote.materialise(head)
     return memory(store)[place]
-
-
-def _has_ellipsis(key: Any) -> bool:
-    return key is Ellipsis or (type(key) is tuple and any(k is Ellipsis for k in key))
 
 
 def _has_array(key: Any) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from dcarray.core import config, counters, fp_state, own_files, window
 from dcarray.core.backend import NOT_DISTRIBUTED, backend, try_call
 from dcarray.core.errors import StrictError
-from dcarray.core.handle import Handle, NDArray, adopt, large
+from dcarray.core.handle import Handle, adopt, large
 from dcarray.core.native import BUILT
 from dcarray.core.processes import communicating, communicator
 from dcarray.core.store import COMPILED, FAMILIES, Store, compilable, owner, store_of
@@ -233,19 +233,13 @@ def kind_of(x: Any) -> Any:
     t = type(x)
     if t in SCALARS:
         return t
-    if type(x) is np.ndarray:
-        return _plain_kind(x)
-    if isinstance(x, np.ndarray):
+    if t is np.ndarray and compilable(x):
+        return str(x.dtype.char)
+    if isinstance(x, np.ndarray) and t is not np.ndarray:
         raise RunEagerly  # a subclass has its own semantics
     if isinstance(x, np.generic) and x.dtype.char in COMPILED:
         return str(x.dtype.char)
     raise NoCompiledForm
-
-
-def _plain_kind(a: NDArray) -> str:
-    if not compilable(a):
-        raise NoCompiledForm
-    return str(a.dtype.char)
 
 
 def broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:

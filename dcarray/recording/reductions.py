@@ -120,10 +120,8 @@ def _is_identity(name: str, begin: Any) -> bool:
 
 def _fill_unselected(name: str, x: Any, loop: str, where: Any, begin: Any) -> Any:
     """Return ``x`` with the identity where the mask leaves elements out."""
-    if name in _EXTREMES:
-        rest = begin  # the result is combined with it in any case
-    else:
-        rest = np.asarray(OPS[name].identity).astype(loop[-1])[()]
+    # the result of an extreme is combined with ``begin`` in any case
+    rest = begin if name in _EXTREMES else np.asarray(OPS[name].identity).astype(loop[-1])[()]
     if loop[0] != loop[-1]:
         rest = np.asarray(rest).astype(loop[0])[()]
     if x._store.char != loop[0]:

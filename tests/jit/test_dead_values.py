@@ -40,6 +40,8 @@ LINES = [
     "t = a[i] / b[i]\nc[i] = t\nif b[i] == 0:\n    c[i] = 1.0",
     "t = 1.0 / (a[i] / b[i])\nif b[i] != 0:\n    c[i] = t",
     "t = np.float32(a[i] * 1e300)",
+    "t = np.where(b > 0.0, b, 1e30).astype(np.uint16)",
+    "t = (b * 2.0).astype(int)\nt = 7 // t",
     "t = a[i]\nt /= b[i]\nif b[i] != 0:\n    c[i] = t",
     "if a[i] / b[i] > 1:\n    pass",
     "t = np.sqrt(a[i] - 2.0)\nif i > n:\n    c[i] = t",

@@ -14,12 +14,12 @@ import numpy as np
 
 from dcarray.core.fp_bits import DIVIDE, INVALID, OVER, RAISING
 from dcarray.ir.analysis.effects import reads
-from dcarray.ir.nodes import Apply, Array, Compute, Expr, Stmt
+from dcarray.ir.nodes import Apply, Array, Compute, Const, Expr, Stmt
 from dcarray.ir.ops import const
 from dcarray.ir.statements import bodies, with_bodies
 from dcarray.ir.windows import loads, walk
 
-_BOOL = np.dtype(np.bool_)
+_BOOL, _F8 = np.dtype(np.bool_), np.dtype(np.float64)
 _MAX_OPERATIONS = 12  # operations of one value that are checked
 _QUIET = frozenset({
     "where", "checked", "negative", "positive", "absolute", "fabs", "copysign", "sign", "maximum", "minimum",
@@ -104,9 +104,11 @@ def _checked(value: Expr, nodes: list[Apply], watched: int) -> Expr:
 
 def _may_raise(node: Apply) -> bool:
     if node.op == "cast":
-        source = node.args[0].dtype
-        same = node.dtype.kind in "fc" and node.dtype.kind == source.kind
-        return same and node.dtype.itemsize < source.itemsize
+        source, made = node.args[0].dtype, node.dtype
+        narrows = made.kind == source.kind and made.itemsize < source.itemsize
+        return source.kind in "fc" and (narrows or made.kind in "iu")
+    if node.op in ("floor_divide", "remainder") and node.dtype.kind in "iu":
+        return not isinstance(node.args[1], Const)
     kinds = {x.dtype.kind for x in (node, *node.args)}
     return kinds <= {"f", "c"} and node.op not in _QUIET
 
@@ -121,6 +123,16 @@ def _flag_conditions(node: Apply, watched: int) -> Iterator[Expr]:
     def both(x: Expr, y: Expr) -> Expr:
         return Apply("logical_and", (x, y), _BOOL)
 
+    if node.dtype.kind in "iu" and node.op == "cast":  # strict comparisons, since the limits may be rounded
+        x, kind = Apply("cast", node.args, _F8), np.iinfo(node.dtype)
+        low, high = [const(float(limit), _F8) for limit in (kind.min - 1, kind.max + 1)]
+        inside = both(Apply("less", (low, x), _BOOL), Apply("less", (x, high), _BOOL))
+        yield from [Apply("logical_not", (inside,), _BOOL)] * bool(watched & INVALID)
+        return
+    if node.dtype.kind in "iu":
+        is_zero = Apply("equal", (node.args[1], const(0, node.args[1].dtype)), _BOOL)
+        yield from [is_zero] * bool(watched & DIVIDE)
+        return
     invalid, over = condition("isnan", node), condition("isinf", node)
     for arg in dict.fromkeys(node.args):
         invalid = both(invalid, Apply("logical_not", (condition("isnan", arg),), _BOOL))

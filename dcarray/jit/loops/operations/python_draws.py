@@ -48,8 +48,7 @@ def _are_as_expected() -> bool:
 
     drawn: list[tuple[float, float]] = []
     for n, step in ((1, 1), (7, 1), (7, 3), (8, -5), (1 << 31, 2)):
-        drawn.append((one.randrange(3, 3 + n * step, step), 3 + step * below(n)))
-        drawn.append((one.randrange(n), below(n)))
+        drawn += [(one.randrange(3, 3 + n * step, step), 3 + step * below(n)), (one.randrange(n), below(n))]
     angle = 2.0 * math.pi * other.random()
     radius = math.sqrt(-2.0 * math.log(1.0 - other.random()))
     drawn += [(one.gauss(0.5, 3.0), 0.5 + f(angle) * radius * 3.0) for f in (math.cos, math.sin)]
