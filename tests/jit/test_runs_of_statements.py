@@ -272,3 +272,32 @@ def test_parts_of_new_arrays_lie_as_in_numpy(part: str) -> None:
     agree(
         f"def f(x, y): a = {part}; return a, x + 1", np.arange(20.0), np.arange(30.0).reshape(5, 6), served=1
     )
+
+
+def test_names_that_are_set_to_none_free_their_objects() -> None:
+    class Kept:
+        alive = 0
+
+        def __init__(self) -> None:
+            seen.append(Kept.alive)
+            Kept.alive += 1
+
+        def __del__(self) -> None:
+            Kept.alive -= 1
+
+    seen: list[int] = []
+    f = dc.accelerate(
+        written("""
+        def f(n, make):
+            k = 0
+            while k < n:
+                print(end="")
+                one = make()
+                print(end="")
+                one = None
+                k += 1
+            return k
+    """)
+    )
+    assert f(4, Kept) == 4
+    assert seen == [0, 0, 0, 0]

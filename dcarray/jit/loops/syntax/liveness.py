@@ -38,12 +38,15 @@ class Liveness:
         self._after[copy], self._before[copy] = self.live([stmt]), self.bound(stmt)
 
     def live(self, stmts: Sequence[ast.stmt]) -> Names:
-        """Return the names that consecutive statements bind and that may be read after them."""
+        """Return the names that consecutive statements bind and that may be read after them, or that they
+        bind to None: what those names had before is to be freed."""
         bound = stores(*stmts)
         if isinstance(loop := stmts[-1], ast.For | ast.While):  # its ``else`` comes after it
             head = [loop.target, loop.iter] if isinstance(loop, ast.For) else [loop.test]
             bound = stores(*stmts[:-1], *head, *loop.body)
-        return self._after.get(stmts[-1], bound) & bound
+        nones = [one for one in stmts if isinstance(one, ast.Assign) and ast.unparse(one.value) == "None"]
+        freed = [target_names(*one.targets) for one in nones]
+        return (self._after.get(stmts[-1], bound) & bound).union(*freed)
 
     def needed(self, stmts: Sequence[ast.stmt]) -> Names:
         """Return the names whose earlier values the statements may read.  A loop is assumed to run: names
