@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from dcarray.inspect.doctor.traffic import traffic
-
 KNOWN = """\
 import sys, time
 import numpy as np
@@ -116,16 +114,6 @@ def test_the_page_is_whole_and_a_second_run_is_measured(tmp_path: Path) -> None:
     assert told["lines"][0]["line"] == 3
     (way,) = told["ways"]
     assert way["way"] == "run" and way["seconds"] > 0.15
-
-
-def test_bytes_of_lines() -> None:
-    values: dict[str, Any] = {"a": [[1000], 8, "f"], "b": [[1000], 8, "f"], "i": [[1000], 8, "i"], "n": 2}
-    text = "c = 2.0 * a + b\na[1:-1] = a[:-2] + a[2:]\nc = a @ b\nc = i + a\na += b\nc = unknown(a)\nd = a\n"
-    found = [traffic(text, line, values) for line in range(1, 8)]
-    assert found[0] == (40_000, 24_000, 1, 8000)  # a, t; t, b, c: and a, b, c
-    assert found[1] == (5 * 7984, 8000 + 7984, 1, 7984)
-    assert found[4] == (24_000, 24_000, 0, 0)
-    assert [found[k] for k in (2, 3, 5, 6)] == [None] * 4
 
 
 WAYS = """\

@@ -34,20 +34,19 @@ IsOwn = Callable[[str], bool]
 
 
 class Looks:
-    """Closer looks at lines: the durations of some runs of each line, with the arrays and integers that it
-    uses.
+    """Closer looks at lines: the durations of some runs of each line.
 
     Attributes
     ----------
     seen : dict
-        The seconds of runs, and by name shapes, item sizes and integers, by file and line.
+        The seconds of single runs, by file and line.
     runs : dict
         How often a line was traced, by file and line.
     """
 
     def __init__(self, is_own: IsOwn) -> None:
         self._is_own = is_own
-        self.seen: dict[tuple[str, int], tuple[list[float], dict[str, Any]]] = {}
+        self.seen: dict[tuple[str, int], list[float]] = {}
         self.runs: dict[tuple[str, int], int] = {}
         self._line, self._begun, self._events, self._end = 0, 0.0, 0, 0.0
         self._frame: FrameType | None = None
@@ -68,8 +67,8 @@ class Looks:
     def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
         now = time.perf_counter()
         if self._line:
-            times, _ = self.seen.setdefault((frame.f_code.co_filename, self._line), ([], {}))
             where = frame.f_code.co_filename, self._line
+            times = self.seen.setdefault(where, [])
             self.runs[where] = self.runs.get(where, 0) + 1
             if len(times) < _KEPT:
                 times.append(now - self._begun)
@@ -79,27 +78,12 @@ class Looks:
             frame.f_trace = self._frame = None
             return None
         self._line = frame.f_lineno if event == "line" else 0
-        if self._line and (frame.f_code.co_filename, self._line) not in self.seen:
-            self.seen[frame.f_code.co_filename, self._line] = [], _values(frame)
         self._begun = time.perf_counter()
         return self._trace
 
 
 def _untraced(*_: Any) -> None:
     """A trace function that traces nothing, for functions called while a line is traced."""
-
-
-def _values(frame: FrameType) -> dict[str, Any]:
-    """Return the integers, and the shapes of the arrays, whose names occur in a frame's code."""
-    array = getattr(sys.modules.get("numpy"), "ndarray", None)
-    names = {**{n: frame.f_globals.get(n) for n in frame.f_code.co_names}, **frame.f_locals}
-    values: dict[str, Any] = {}
-    for name, value in names.items():
-        if type(value) in (int, float, complex, bool):
-            values[name] = value if type(value) is int and abs(value) < 1 << 62 else "number"
-        elif array is not None and type(value) is array:
-            values[name] = [list(value.shape), value.itemsize, value.dtype.kind]
-    return values
 
 
 class Clock:
@@ -148,7 +132,7 @@ class Clock:
             "outside": self.outside,
             "lines": [[*where, spent] for where, spent in self.lines.items()],
             "libraries": [[*where, spent] for where, spent in self.libraries.items()],
-            "looks": [[*where, *what] for where, what in self.looks.seen.items()],
+            "looks": [[*where, times] for where, times in self.looks.seen.items()],
         }
 
     @thread_without_collections
@@ -192,7 +176,7 @@ class Clock:
         for (file, line, first, last), seconds in self.jumps.items():
             sums = {
                 (f, n): sum(times) / len(times) * runs
-                for (f, n), (times, _) in seen.items()
+                for (f, n), times in seen.items()
                 if f == file and first <= n <= last and times and (runs := self.looks.runs.get((f, n), 0))
             }
             total = sum(sums.values())

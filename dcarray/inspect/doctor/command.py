@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from .diagnosis import Line, bandwidth, diagnosis
+from .diagnosis import Line, diagnosis
 from .page import page
 from .runs import Program, Run, watch
 from .text import text
@@ -59,12 +59,11 @@ def _examined(program: Program, args: argparse.Namespace) -> int:
         return status
     measured = gains(program, plain, _COMPARED[args.compare])
     fast = next((one.run for one in measured if one.way == "run"), None)
-    most = bandwidth()
-    lines = diagnosis(plain, fast, most)
-    print(text(plain, measured, lines, most), file=sys.stderr)
+    lines = diagnosis(plain, fast)
+    print(text(plain, measured, lines), file=sys.stderr)
     try:
         if args.json:
-            Path(args.json).write_text(json.dumps(told(plain, measured, lines, most), indent=1), "utf-8")
+            Path(args.json).write_text(json.dumps(told(plain, measured, lines), indent=1), "utf-8")
         if args.html:
             Path(args.html).write_text(page(plain, measured, lines), "utf-8")
     except OSError as error:
@@ -73,13 +72,9 @@ def _examined(program: Program, args: argparse.Namespace) -> int:
     return status
 
 
-def told(plain: Run, measured: list[Gain], lines: list[Line], most: float) -> dict[str, Any]:
+def told(plain: Run, measured: list[Gain], lines: list[Line]) -> dict[str, Any]:
     """Return all measurements and advice as values for JSON."""
-    rows = []
-    for one in lines:
-        row = dataclasses.asdict(one)  # type: ignore[call-overload,unused-ignore]
-        row["traffic"] = one.traffic and one.traffic._asdict()
-        rows.append(row)
+    rows = [dataclasses.asdict(one) for one in lines]  # type: ignore[call-overload,unused-ignore]
     ways = [
         {
             "way": one.way, "name": one.name, "why": one.why, "seconds": one.run and one.run.seconds,
@@ -90,6 +85,6 @@ def told(plain: Run, measured: list[Gain], lines: list[Line], most: float) -> di
     ]  # fmt: skip
     return {
         "seconds": plain.seconds, "outside": plain.outside, "status": plain.status, "ways": ways,
-        "bandwidth": most, "lines": rows,
+        "lines": rows,
         "all": [[*where, seconds] for where, seconds in sorted(plain.lines.items())],
     }  # fmt: skip

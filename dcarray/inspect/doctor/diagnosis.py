@@ -1,27 +1,20 @@
-"""The doctor's findings for each hot line: its time, its bytes, how it runs, and what measured runs
-gained."""
+"""The doctor's findings for each hot line: its time, how it runs, and what measured runs gained."""
 
 from __future__ import annotations
 
 import linecache
 import os
 import statistics
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from dcarray.core import cores
 from dcarray.ir.records import record
 
 from ..hot_lines import NOTHING
 from .runs import Run
-from .traffic import Traffic, traffic
 
-__all__ = ["LEAST_SHARE", "Line", "bandwidth", "diagnosis", "source_of"]
+__all__ = ["LEAST_SHARE", "Line", "diagnosis", "source_of"]
 
 LEAST_SHARE = 0.01  # of the program's time
 _UNSEEN = "not seen, it is in the compiled code of a caller or in the time of the loop around it"
@@ -42,10 +35,6 @@ class Line:
         Seconds in the plain run, and their share of its time.
     each : float or None
         Seconds of one run of the line, the median of those that were timed.
-    traffic : Traffic or None
-        The memory traffic of one run of the line; None if unknown.
-    rate : float or None
-        Bytes moved in a second, as a part of the memory's bandwidth.
     library : str
         The library whose Python code takes most of this time, and its share; empty if none.
     how, why : str
@@ -62,8 +51,6 @@ class Line:
     seconds: float
     share: float
     each: float | None
-    traffic: Traffic | None
-    rate: float | None
     library: str
     how: str
     why: str
@@ -71,22 +58,8 @@ class Line:
     advice: str
 
 
-def bandwidth() -> float:
-    """Return the bytes in a second that a copy by all threads reads and writes, measured."""
-    threads, size = cores.available(), 8_000_000
-    source, target = np.ones(size), np.ones(size)
-    parts = list(zip(np.array_split(target, threads), np.array_split(source, threads), strict=True))
-    best = 0.0
-    with ThreadPoolExecutor(threads) as pool:
-        for _ in range(5):
-            begun = time.perf_counter()
-            list(pool.map(lambda part: np.copyto(*part), parts))
-            best = max(best, 2 * source.nbytes / (time.perf_counter() - begun))
-    return best
-
-
 def diagnosis(
-    plain: Run, accelerated: Run | None, most: float, called: Callable[[str], str] = os.path.basename
+    plain: Run, accelerated: Run | None, called: Callable[[str], str] = os.path.basename
 ) -> list[Line]:
     """Return the hot lines, those that took longest first.
 
@@ -95,14 +68,12 @@ def diagnosis(
     plain : Run
     accelerated : Run or None
         A run of the same program under ``python -m dcarray run``.
-    most : float
-        The machine's bandwidth, in bytes a second.
     called : callable, optional
         ``called(file)`` gives the name shown for a file.
     """
     ordered = sorted(plain.lines.items(), key=lambda item: -item[1])
     return [
-        _line(where, called(where[0]), seconds, plain, accelerated, most)
+        _line(where, called(where[0]), seconds, plain, accelerated)
         for where, seconds in ordered
         if seconds >= LEAST_SHARE * plain.seconds
     ]
@@ -116,27 +87,21 @@ def source_of(file: str) -> str:
         return "".join(linecache.getlines(file))
 
 
-def _line(
-    where: tuple[str, int], name: str, seconds: float, plain: Run, fast: Run | None, most: float
-) -> Line:
+def _line(where: tuple[str, int], name: str, seconds: float, plain: Run, fast: Run | None) -> Line:
     file, number = where
-    source = source_of(file)
-    rows = source.splitlines()
+    rows = source_of(file).splitlines()
     text = rows[number - 1].strip() if number <= len(rows) else ""
-    times, values = plain.looks.get(where, ([], {}))
+    times = plain.looks.get(where)
     each = statistics.median(times) if times else None
-    moved = traffic(source, number, values)
-    rate = moved.moved / each / most if moved and each else None
     inner = plain.libraries.get(where, {})
     most_of = max(inner, key=lambda one: inner[one], default="")
     library = f"{most_of} {inner[most_of] / seconds:.0%}" if inner and inner[most_of] > seconds / 2 else ""
     how, why, spent = ("", "", None) if fast is None else _accelerated(where, fast)
-    advice = _advice(moved, each, library, how, why, seconds, spent)
+    advice = _advice(each, library, how, why, seconds, spent)
     share = seconds / plain.seconds
     return Line(
-        file, number, f"{name}:{number}", text, seconds, share, each, moved, rate, library, how, why,
-        spent, advice,
-    )  # fmt: skip
+        file, number, f"{name}:{number}", text, seconds, share, each, library, how, why, spent, advice
+    )
 
 
 def _accelerated(where: tuple[str, int], fast: Run) -> tuple[str, str, float | None]:
@@ -153,17 +118,9 @@ def _accelerated(where: tuple[str, int], fast: Run) -> tuple[str, str, float | N
     return ("Python and NumPy" if why else _UNSEEN), why, fast.lines.get(where)
 
 
-def _advice(
-    moved: Traffic | None, each: float | None, library: str, how: str, why: str,
-    seconds: float, spent: float | None,
-) -> str:  # fmt: skip
+def _advice(each: float | None, library: str, how: str, why: str, seconds: float, spent: float | None) -> str:
     """Return the advice for a line: what is certain to help, and what was measured."""
     said = []
-    if moved and moved.temporaries:
-        arrays = f"{moved.temporaries} temporaries of up to {moved.largest / 1e6:.3g} MB"
-        said.append(
-            f"{arrays}; as one loop it moves {moved.needed / 1e6:.3g} MB, not {moved.moved / 1e6:.3g}"
-        )
     if library:
         said.append("the time is in a library, which dcarray does not change")
     if how.startswith("compiled") and spent and spent < seconds:

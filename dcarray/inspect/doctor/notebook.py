@@ -25,7 +25,7 @@ from dcarray.inspect.user_files import UserFiles
 from dcarray.jit.decorator import accelerate
 
 from .clock import Clock
-from .diagnosis import bandwidth, diagnosis
+from .diagnosis import diagnosis
 from .page import table
 from .runs import Run, run_of
 from .text import text
@@ -132,7 +132,6 @@ def examined(shell: Any, cell: str, compares: bool) -> Report:
     finally:
         if child is not None:
             child.end()
-    most = bandwidth()
 
     def called(file: str) -> str:
         known = shell.compile.format_code_name(file)
@@ -140,8 +139,8 @@ def examined(shell: Any, cell: str, compares: bool) -> Report:
         other = known[1] if known else f"In[{number}]" if file.startswith("<") else os.path.basename(file)
         return "cell" if file == here else str(other)
 
-    lines = diagnosis(plain, gains[0].run if gains else None, most, called)
-    return Report(text(plain, gains, lines, most, called), table(plain, gains, lines))
+    lines = diagnosis(plain, gains[0].run if gains else None, called)
+    return Report(text(plain, gains, lines, called), table(plain, gains, lines))
 
 
 def _source(shell: Any, cell: str) -> tuple[str, str]:

@@ -33,7 +33,7 @@ class Run:
     libraries : dict
         Seconds of a line spent in libraries' Python code, by file and line, and library.
     looks : dict
-        Seconds of single runs of a line, and the values of its names, by file and line.
+        Seconds of single runs of a line, by file and line.
     hot : list
         The rows of `dcarray.inspect.hot_lines`, for a run under dcarray.
     compiled, known : int
@@ -45,7 +45,7 @@ class Run:
     outside: float
     lines: dict[tuple[str, int], float]
     libraries: dict[tuple[str, int], dict[str, float]]
-    looks: dict[tuple[str, int], tuple[list[float], dict[str, Any]]]
+    looks: dict[tuple[str, int], list[float]]
     hot: list[list[Any]]
     compiled: int = 0
     known: int = 0
@@ -55,7 +55,7 @@ def run_of(status: int, told: dict[str, Any]) -> Run:
     """Return the `Run` with the measurements that `dcarray.inspect.doctor.clock.Clock.end` returned."""
 
     def by_line(name: str) -> dict[tuple[str, int], Any]:
-        return {(row[0], row[1]): row[2] if len(row) == 3 else tuple(row[2:]) for row in told.get(name, [])}
+        return {(file, line): what for file, line, what in told.get(name, [])}
 
     return Run(
         status, told.get("seconds", 0.0), told.get("outside", 0.0), by_line("lines"), by_line("libraries"),

@@ -13,9 +13,8 @@ __all__ = ["remarks", "text"]
 
 
 def text(
-    plain: Run, gains: list[Gain], lines: list[Line], most: float,
-    called: Callable[[str], str] = os.path.basename,
-) -> str:  # fmt: skip
+    plain: Run, gains: list[Gain], lines: list[Line], called: Callable[[str], str] = os.path.basename
+) -> str:
     """Return the report.
 
     Parameters
@@ -24,8 +23,6 @@ def text(
     gains : list of Gain
     lines : list of Line
         The hot lines.
-    most : float
-        The machine's bandwidth, in bytes a second.
     called : callable, optional
         ``called(file)`` gives the name shown for a file.
     """
@@ -33,24 +30,18 @@ def text(
     rows = [
         f"dcarray doctor: {plain.seconds:.3f} s as plain Python",
         *[f"  {one.text(plain)}" for one in gains],
-        f"memory: {most / 1e9:.1f} GB/s, a copy by all threads",
         "",
-        f"{'seconds':>9} {'share':>6} {'each':>9} {'MB moved':>9} {'needed':>7} {'of memory':>9}  line",
+        f"{'seconds':>9} {'share':>6} {'each':>9}  line",
     ]
     for one in lines:
-        moved = f"{one.traffic.moved / 1e6:9.3g} {one.traffic.needed / 1e6:7.3g}" if one.traffic else " " * 17
-        rate = "" if one.rate is None else f"{one.rate:.0%}"
-        rows.append(
-            f"{one.seconds:9.3f} {one.share:6.1%} {shown(one.each):>9} {moved} {rate:>9}"
-            f"  {one.place}  {one.text}"
-        )
-        rows += [f"{'':55}  {part}" for part in remarks(one)]
+        rows.append(f"{one.seconds:9.3f} {one.share:6.1%} {shown(one.each):>9}  {one.place}  {one.text}")
+        rows += [f"{'':26}  {part}" for part in remarks(one)]
     for file, line, last, seconds, how, _ in fast.hot if fast else ():
         known = any(one.file == file and line <= one.line <= last for one in lines)
         if how.startswith("compiled") and not known and seconds > 0.01 * plain.seconds:
             rows.append(f"{'':16} under run {called(file)}:{line} was {how}: {seconds:.3f} s")
     rest = plain.seconds - sum(one.seconds for one in lines)
-    rows.append(f"{rest:9.3f} {rest / plain.seconds:6.1%}  {'':36} all else")
+    rows.append(f"{rest:9.3f} {rest / plain.seconds:6.1%}  {'':7} all else")
     return "\n".join(rows)
 
 
