@@ -155,9 +155,8 @@ class Calls(Tools):
         `cmath`, and methods of Python's generators that are written in Python, it is their source; for
         functions of NumPy that `numpy_definitions` has, the definition there; else the called function
         itself."""
-        defined = definition(function, [*args, *named.values()])
-        if defined is not None:
-            return defined, args
+        if (defined := definition(function, args, named, self.draws.allowed)) is not None:
+            return defined
         if isinstance(function, PublicObject) and function.name.startswith("cmath."):
             return complex_functions.written(function.name.removeprefix("cmath.")) or function, args
         if isinstance(function, PublicObject) and function.name.startswith("random."):

@@ -6,7 +6,7 @@ call.  Factorisations may differ from NumPy's in the last bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from ..entry.entry_values import Function, PublicObject
 from ..entry.guards import described
 from .values import Data, Value, is_array
 
-__all__ = ["definition"]
+__all__ = ["DEFINED", "MOST_ROWS", "definition"]
 
 
 def _edges(a: Any, bins: Any) -> Any:
@@ -75,7 +75,7 @@ def _cov(m: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any
     return c
 
 
-def _cholesky(a: Any) -> Any:
+def _cholesky(a: Any, part: Any = 0.0) -> Any:
     n = len(a)
     if a.shape[1] != n:
         raise ValueError
@@ -85,7 +85,7 @@ def _cholesky(a: Any) -> Any:
             factor[i, j] -= np.dot(factor[i, :j], factor[j, :j])
             factor[i, j] /= factor[j, j]
         factor[i, i] -= np.dot(factor[i, :i], factor[i, :i])
-        if not factor[i, i] > 0.0:
+        if not factor[i, i] > part * a[i, i]:  # see `_pivot`
             raise ValueError
         factor[i, i] = np.sqrt(factor[i, i])
     return factor
@@ -99,7 +99,34 @@ def _complex_size(x: Any) -> Any:
     return abs(x.real) + abs(x.imag)  # as LAPACK has it
 
 
-def _solved(a: Any, b: Any, size: Any) -> Any:
+def _pivot(u: Any, k: Any, size: Any, part: Any, a: Any) -> Any:
+    """Return the row of the largest element of the column ``k`` that is not above the diagonal of ``u``.
+    That element must be larger than ``part`` of the largest in the column of the matrix ``a`` that ``u`` was
+    at first: of other matrices the inverse is inaccurate."""
+    p = k
+    most = size(u[k, k])
+    for i in range(k + 1, len(u)):
+        value = size(u[i, k])
+        if value > most:
+            most = value
+            p = i
+    top = size(a[0, k])
+    for i in range(1, len(u)):
+        top = max(top, size(a[i, k]))
+    if not most > part * top:
+        raise ValueError
+    return p
+
+
+def _exchange(a: Any, k: Any, p: Any) -> None:
+    """Exchange two rows of a matrix."""
+    for j in range(a.shape[1]):
+        kept = np.positive(a[k, j])  # new numbers, where objects are compared by identity
+        a[k, j] = np.positive(a[p, j])
+        a[p, j] = np.positive(kept)
+
+
+def _solved(a: Any, b: Any, size: Any, part: Any) -> Any:
     """Return the solution for the columns of ``b``, by elimination with row exchanges."""
     n = len(a)
     if a.shape[1] != n or len(b) != n:
@@ -107,23 +134,9 @@ def _solved(a: Any, b: Any, size: Any) -> Any:
     u = a.copy()
     x = b.copy()
     for k in range(n):
-        p = k
-        most = size(u[k, k])
-        for i in range(k + 1, n):
-            value = size(u[i, k])
-            if value > most:
-                most = value
-                p = i
-        if not most > 0.0:
-            raise ValueError
-        for j in range(n):
-            kept = u[k, j]
-            u[k, j] = u[p, j]
-            u[p, j] = kept
-        for j in range(x.shape[1]):
-            kept = x[k, j]
-            x[k, j] = x[p, j]
-            x[p, j] = kept
+        p = _pivot(u, k, size, part, a)
+        _exchange(u, k, p)
+        _exchange(x, k, p)
         for i in range(k + 1, n):
             factor = u[i, k] / u[k, k]
             u[i, k:] -= factor * u[k, k:]
@@ -135,45 +148,85 @@ def _solved(a: Any, b: Any, size: Any) -> Any:
     return x
 
 
-def _inv(a: Any) -> Any:
-    return _solved(a, np.eye(len(a)), _size)
+def _inv(a: Any, part: Any = 0.0) -> Any:
+    return _solved(a, np.eye(len(a)), _size, part)
 
 
-def _complex_inv(a: Any) -> Any:
-    return _solved(a, np.eye(len(a), dtype=a.dtype), _complex_size)
+def _complex_inv(a: Any, part: Any = 0.0) -> Any:
+    return _solved(a, np.eye(len(a), dtype=a.dtype), _complex_size, part)
 
 
-def _solve(a: Any, b: Any) -> Any:
-    return _solved(a, b, _size)
+def _solve(a: Any, b: Any, part: Any = 0.0) -> Any:
+    return _solved(a, b, _size, part)
 
 
-def _complex_solve(a: Any, b: Any) -> Any:
-    return _solved(a, b, _complex_size)
+def _complex_solve(a: Any, b: Any, part: Any = 0.0) -> Any:
+    return _solved(a, b, _complex_size, part)
 
 
-def _solve_vector(a: Any, b: Any) -> Any:
-    return _solved(a, b[:, None], _size)[:, 0].copy()
+def _solve_vector(a: Any, b: Any, part: Any = 0.0) -> Any:
+    return _solved(a, b[:, None], _size, part)[:, 0].copy()
 
 
-def _complex_solve_vector(a: Any, b: Any) -> Any:
-    return _solved(a, b[:, None], _complex_size)[:, 0].copy()
+def _complex_solve_vector(a: Any, b: Any, part: Any = 0.0) -> Any:
+    return _solved(a, b[:, None], _complex_size, part)[:, 0].copy()
+
+
+def _det(a: Any, part: Any = 0.0) -> Any:
+    n = len(a)
+    if a.shape[1] != n:
+        raise ValueError
+    u = a.copy()
+    sign = 1.0
+    logarithm = 0.0
+    for k in range(n):
+        p = _pivot(u, k, _size, part, a)
+        if p != k:
+            sign = -sign
+        _exchange(u, k, p)
+        if u[k, k] < 0.0:
+            sign = -sign
+        logarithm += np.log(abs(u[k, k]))
+        for i in range(k + 1, n):
+            factor = u[i, k] / u[k, k]
+            u[i, k:] -= factor * u[k, k:]
+    return sign * np.exp(logarithm)
 
 
 _DEFINITIONS: dict[tuple[str, tuple[str, ...]], Callable[..., Any]] = {
     ("histogram", ("d1",)): _histogram, ("histogram", ("d1", "d1")): _weighted_histogram,
-    ("cov", ("d2",)): _cov, ("linalg.cholesky", ("d2",)): _cholesky, ("linalg.inv", ("d2",)): _inv,
+    ("cov", ("d2",)): _cov, ("linalg.cholesky", ("d2",)): _cholesky, ("linalg.det", ("d2",)): _det,
+    ("linalg.inv", ("d2",)): _inv,
     ("linalg.inv", ("D2",)): _complex_inv, ("linalg.solve", ("d2", "d2")): _solve,
     ("linalg.solve", ("D2", "D2")): _complex_solve, ("linalg.solve", ("d2", "d1")): _solve_vector,
     ("linalg.solve", ("D2", "D1")): _complex_solve_vector,
 }  # fmt: skip
 """By name, and the types and numbers of axes of the arguments that are arrays."""
+DEFINED = frozenset([name for name, _ in _DEFINITIONS])
 
 
-def definition(function: Value, args: Sequence[Value]) -> Function | None:
-    """Return the Python definition of a NumPy function for arguments of these types, or None."""
+MOST_ROWS = 32
+"""Of matrices that accelerated code factors itself; LAPACK is faster for larger ones."""
+LEAST_PIVOT = 1e-6
+"""See `_pivot`: accelerated code leaves other matrices to LAPACK.  Its results differ from LAPACK's by the
+rounding errors of both, some 1e-16 divided by this."""
+
+
+def definition(
+    function: Value, args: Sequence[Value], named: Mapping[str, Value], has_numpy: bool
+) -> tuple[Function, list[Value]] | None:
+    """Return the Python definition of a NumPy function for arguments of these types, and its positional
+    arguments; or None.  With ``has_numpy``, LAPACK gets the matrices for which it is faster or better."""
     if not isinstance(function, PublicObject) or not function.name.startswith("numpy."):
         return None
-    arrays = [x for x in args if isinstance(x, Data) and is_array(x)]
+    arrays = [x for x in (*args, *named.values()) if isinstance(x, Data) and is_array(x)]
     types = tuple([f"{x.dtype.char}{len(x.shape)}" for x in arrays])
     substitute: Any = _DEFINITIONS.get((function.name.removeprefix("numpy."), types))
-    return None if substitute is None else described(substitute)
+    own: list[Value] = []
+    if has_numpy and function.name.startswith("numpy.linalg."):
+        rows = [x.shape[0] for x in arrays]
+        if named or not all(type(n) is int and n <= MOST_ROWS for n in rows):
+            return None
+        own = [LEAST_PIVOT]
+    described_function = None if substitute is None else described(substitute)
+    return None if described_function is None else (described_function, [*args, *own])
