@@ -9,6 +9,7 @@ from as_written import as_written
 from written import written
 
 import dcarray as dc
+from dcarray.core.counters import settle
 from dcarray.core.native import BUILT
 from dcarray.jit.loops.entry.guard_checks import checks_hold, checks_of
 from dcarray.jit.loops.entry.guards import guard_of
@@ -200,3 +201,23 @@ def test_changed_error_states_are_noticed() -> None:
             g(a, np.zeros(20))
         with np.errstate(divide="warn"), pytest.warns(RuntimeWarning, match="divide"):
             g(a, np.zeros(20))
+
+
+@pytest.mark.eager(debug=False)
+def test_types_are_not_compared_by_their_metaclass() -> None:
+    compared = []
+
+    class Meta(type):
+        def __eq__(cls, other: object) -> bool:
+            compared.append(other)
+            return cls is other
+
+        __hash__ = type.__hash__
+
+    class Kept(metaclass=Meta):
+        value = 1.5
+
+    f = written("def f(o, n):\n    s = 0.0\n    for i in range(n):\n        s += o.value * i\n    return s")
+    g, before = dc.accelerate(f), settle().loops
+    assert [g(Kept(), 100) for _ in range(2)] == [as_written(f, Kept(), 100)] * 2
+    assert settle().loops == before + 2 and not compared

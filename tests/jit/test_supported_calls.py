@@ -3,11 +3,16 @@
 import ast
 import builtins
 import cmath
+import inspect
 import math
+from typing import Any
 
 import numpy as np
 import pytest
+from as_written import as_written
+from written import written
 
+import dcarray as dc
 from dcarray.core.store import compiles
 from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.ir.ops import C_LIBRARY
@@ -102,3 +107,42 @@ def again(x):
     found = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     calls = KnownCalls({"np": "numpy", "m": "math", "r": "random", "other": "some.library"}, found)
     assert calls.all_known(ast.parse(text)) is known
+
+
+def test_arguments_have_numpys_places() -> None:
+    def places(function: Any) -> list[inspect.Parameter]:
+        parameters = inspect.signature(function).parameters.values()
+        return [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+    tracer = calls.Calls(Reductions(Arrays(Arithmetic(Memory(Scope(1), "<test>")))))
+    functions = [(getattr(np, name, None), (f"_np_{name}",)) for name in supported.NUMPY]
+    functions += [
+        (getattr(np.ndarray, name, None), (f"_method_{name}", f"_np_{name}")) for name in supported.METHODS
+    ]
+    for function, names in functions:
+        traced_by = next(filter(None, map(tracer._traced_by, names)), None)
+        try:
+            known = places(function) if function is not None else []
+        except ValueError:  # before NumPy 2.4
+            continue
+        for own, theirs in zip(places(traced_by)[1:] if traced_by else (), known[1:], strict=False):
+            assert own.name == theirs.name or theirs.kind == theirs.POSITIONAL_ONLY, names
+
+
+@pytest.mark.eager(debug=False)
+@pytest.mark.parametrize("call", [
+    "x.clip(a_min=0)", "np.where(condition=x > 0, x=x, y=1)", "np.linspace(0, 1, 5, True, float)",
+    "x.astype(float, False)", "np.array(x, float, True)", "np.ndarray((3,), float, 'C')",
+    "np.concatenate(arrays=[x, x])", "np.pad(x, 2, 'constant', 3)", "x.clip(min=0, max=1)",
+])  # fmt: skip
+def test_calls_that_numpy_refuses(call: str) -> None:
+    f = written(f"def f(x):\n    for k in range(40):\n        y = {call}\n    return y", np=np)
+
+    def outcome(function: Any) -> str:
+        try:
+            return repr(function(np.linspace(-1.0, 1.0, 5)))
+        except TypeError as error:
+            return f"TypeError: {error}"
+
+    want, g = as_written(outcome, f), dc.accelerate(f)
+    assert [outcome(g) for _ in range(2)] == [want] * 2

@@ -75,7 +75,9 @@ class Texts:
         tables in place of dictionaries."""
         for value in values:  # a call for each value would take longer
             kind = type(value)
-            if (kind is np.ndarray and value.dtype.char == "U") or kind in (str, list, dict):
+            if kind is str or kind is list or kind is dict:  # `in` would run code of metaclasses
+                break
+            if kind is np.ndarray and value.dtype.char == "U":
                 break
         else:
             return values

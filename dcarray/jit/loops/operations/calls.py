@@ -184,6 +184,8 @@ class Calls(Tools):
         elif len(args) == 1 and function.name.startswith("numpy."):
             kinds = {Either(float, "d")}
         args = tuple([a.numpy if kind_of(a) in kinds else a for a in args])
+        if callable(target):
+            self.check_arguments(target, args, named)
         if isinstance(target, np.ufunc):
             return self._ufunc(target.__name__, args, named)
         name = function.name.removeprefix("numpy.").removeprefix("builtins.")
@@ -216,6 +218,7 @@ class Calls(Tools):
             return self.invoke(partial(called, x), args, named)
         if isinstance(x, str):  # a ufunc
             return self.invoke(partial(self._traced_by(f"_ufunc_{name}"), x), args, named)
+        self.check_arguments(getattr(np.ndarray, name), (x, *args), named)
         if (name == "transpose" and args and is_int(args[0])) or (name == "reshape" and len(args) > 1):
             args = (args,)
         function = self._traced_by(f"_method_{name}") or self._traced_by(f"_np_{name}")
@@ -233,7 +236,7 @@ class Calls(Tools):
     def _method_copy(self, x: Data) -> Value:
         return self.memory.copy(x) if is_array(x) else x
 
-    def _method_astype(self, x: Data, dtype: Value, copy: Value = True) -> Value:
+    def _method_astype(self, x: Data, dtype: Value, *, copy: Value = True) -> Value:
         dtype = self.arrays.dtype(dtype)
         return x if not self._flag(copy) and dtype == x.dtype else self.arrays.astype(x, dtype)
 
@@ -243,6 +246,9 @@ class Calls(Tools):
         return self.arrays.python(
             float if x.dtype.kind == "f" else int, self.memory.value(x.expr, scalar=True)
         )
+
+    def _method_clip(self, x: Data, min: Value = None, max: Value = None) -> Value:
+        return self._traced_by("_np_clip")(x, min, max)
 
     def _method_fill(self, x: Data, value: Value) -> None:
         self.arrays.assign(x, value, strict=True)

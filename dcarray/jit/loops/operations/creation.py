@@ -31,7 +31,8 @@ class Creation(Tools):
             raise self.scope.fail("an order that is not understood")
         return self.arrays.empty(self.arrays.shape(shape), self._dtype(dtype) or _F8)
 
-    _np_ndarray = _np_empty
+    def _np_ndarray(self, shape: Value, dtype: Value = _F8, *, order: Value = "C") -> Value:
+        return self._np_empty(shape, dtype, order)
 
     def _filled(self, value: int, shape: Value, dtype: Value = _F8, order: Value = "C") -> Value:
         return self.arrays.filled(self._np_empty(shape, dtype, order), value)
@@ -81,7 +82,7 @@ class Creation(Tools):
             raise self.scope.fail("it is not known whether an array is contiguous")
         return a if contiguous else self.memory.copy(a)
 
-    def _np_array(self, object: Value, dtype: Value = None, copy: Value = True) -> Value:
+    def _np_array(self, object: Value, dtype: Value = None, *, copy: Value = True) -> Value:
         if copy is not True:
             raise self.scope.fail("an array that is perhaps no copy")
         return self.array(object, self._dtype(dtype))
@@ -148,7 +149,7 @@ class Creation(Tools):
         return Apply("add", (steps, const(start, _F8)), _F8)
 
     def _np_linspace(
-        self, start: Value, stop: Value, num: Value = 50, endpoint: Value = True, dtype: Value = None
+        self, start: Value, stop: Value, num: Value = 50, endpoint: Value = True, *, dtype: Value = None
     ) -> Value:
         kind, last = self._dtype(dtype) or _F8, self._flag(endpoint)
         ends = [start, stop]

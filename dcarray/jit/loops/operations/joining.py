@@ -114,7 +114,7 @@ class Joining(Tools):
 
     # ---- borders ------------------------------------------------------------------------------------
     def _np_pad(
-        self, array: Value, pad_width: Value, mode: Value = "constant", constant_values: Value = 0
+        self, array: Value, pad_width: Value, mode: Value = "constant", *, constant_values: Value = 0
     ) -> Value:
         if not is_array(array) or not array.shape or not all(type(n) is int for n in array.shape):
             raise self.scope.fail("the padded value is not an array of a known shape")

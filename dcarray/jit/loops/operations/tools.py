@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache, reduce
 from inspect import signature
 from types import MethodType
+from typing import Any
 
 import numpy as np
 
@@ -34,14 +35,21 @@ class Tools(Operations):
     # ---- arguments ----------------------------------------------------------------------------------
     def invoke(self, function: Callable[..., Value], args: Args, named: Named) -> Value:
         """Call a method that traces a function, with the arguments of the program's call."""
+        if isinstance(function, MethodType):
+            self.check_arguments(function.__func__, (function.__self__, *args), named)
+        else:
+            self.check_arguments(function, args, named)
+        return function(*args, **named)
+
+    def check_arguments(self, function: Callable[..., Any], args: Args, named: Named) -> None:
+        """Raise `Untraceable` if a function does not take these arguments, as far as its signature is known:
+        before NumPy 2.4, functions in C have none."""
         try:
-            if isinstance(function, MethodType):
-                _signature(function.__func__).bind(function.__self__, *args, **named)
-            else:
-                signature(function).bind(*args, **named)
+            _signature(function).bind(*args, **named)
+        except ValueError:
+            pass
         except TypeError as error:
             raise self.scope.fail(f"arguments that are not understood: {error}") from error
-        return function(*args, **named)
 
     def _none(self, *values: Value) -> None:
         if any(v is not None for v in values):

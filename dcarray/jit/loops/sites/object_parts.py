@@ -41,7 +41,7 @@ def is_object(value: Any) -> bool:
     kind = type(value)
     if kind is FunctionType:
         return "<locals>" in called_by(value).__qualname__ or guard_of(value) is None
-    if value is MISSING or kind in (list, str, tuple):
+    if value is MISSING or kind is list or kind is str or kind is tuple:  # `==` is the metaclass's
         return False
     return not _has(kind, "__array__", "__get__") and guard_of(value) is None
 

@@ -237,7 +237,8 @@ class PathValues:
             owner = self._root(root, values) if step is None else part(owners[parent], step)
             if type(owner) is not kind:
                 return None
-            if kind in (dict, ModuleType) and (root, step) != ("", None) and space(owner) is self._names:
+            is_space = kind is dict or kind is ModuleType
+            if is_space and (root, step) != ("", None) and space(owner) is self._names:
                 return None  # what is a global name, too
             owners.append(owner)
         for at, last, root, function in self._functions:
