@@ -139,3 +139,15 @@ def test_sums_are_as_accurate_as_numpys() -> None:
     exact = np.array([math.fsum(x[labels == i]) for i in range(6)])
     worst = np.abs(theirs - exact).max()
     assert np.abs(mine - exact).max() <= 2 * worst + 1e-16 * np.abs(exact).max()
+
+
+def test_means_are_divided_by_numbers_of_elements_that_the_dtype_does_not_have() -> None:
+    f = written("""
+        def f(x):
+            means = []
+            for k in range(2):
+                means.append(float(x.mean()) + float(x[x > k].mean()))
+            return means
+    """)
+    x = np.full(2**24 + 1, 2.0, np.float32)
+    assert dc.accelerate(f)(x) == f(x)

@@ -89,9 +89,13 @@ class Reductions(Operations):
 
     def quotient(self, total: Data, count: Dim) -> Data:
         """Return a sum divided by the number of its elements, in the sum's dtype."""
-        divisor = self.math.expand(self.math.expr(count, total.dtype), (), total.shape)
-        expr = Apply("divide", (total.expr, divisor), total.dtype)
-        return self.memory.value(expr, total.shape, scalar=total.scalar)
+        divisor = self.math.expand(self.math.expr(count, _F8), (), total.shape)
+        return self._divided(total, divisor)
+
+    def _divided(self, total: Data, count: Expr) -> Data:
+        """Return a sum divided by a count: in doubles, as the sum's dtype may not have the count exactly."""
+        expr = Apply("divide", (cast(total.expr, _F8), cast(count, _F8)), _F8)
+        return self.memory.value(cast(expr, total.dtype), total.shape, scalar=total.scalar)
 
     def _reduce_masked(self, name: str, x: Masked, axis: Value, dtype: DType | None, keepdims: bool) -> Data:
         """Reduce a boolean selection: the full array with the operation's identity at unselected elements."""
@@ -142,9 +146,7 @@ class Reductions(Operations):
         if x.dtype.char not in "fd" or dtype is not None:
             raise self.scope.fail(f"a mean of chosen {x.dtype}")
         total = self._reduce_masked("add", x, axis, dtype, keepdims)
-        count = self._selected_count(x, self._masked_axes(x, axis, keepdims))
-        args = (total.expr, cast(count.expr, total.dtype))
-        return self.memory.value(Apply("divide", args, total.dtype), total.shape, scalar=total.scalar)
+        return self._divided(total, self._selected_count(x, self._masked_axes(x, axis, keepdims)).expr)
 
     def masked_variance(self, x: Masked, ddof: int) -> Data:
         """Return the variance of a boolean selection; too few elements give a division by zero, as in
@@ -152,9 +154,8 @@ class Reductions(Operations):
         mean = self._masked_mean(x, None, None, False)
         deviations = self.math.ufunc("subtract", (x, mean))
         total = self.reduce("add", self.math.ufunc("multiply", (deviations, deviations)))
-        count = self._minus(self._selected_count(x, tuple(range(len(x.full.shape)))), ddof)
-        return self.memory.value(
-            Apply("divide", (total.expr, cast(count, total.dtype)), total.dtype), scalar=True
+        return self._divided(
+            total, self._minus(self._selected_count(x, tuple(range(len(x.full.shape)))), ddof)
         )
 
     def _minus(self, x: Data, by: int) -> Expr:
