@@ -38,7 +38,7 @@ from dcarray.lowering.runtime.library_calls import Interpreted
 from .errors import Unsupported
 from .libraries import dispatch
 from .nest import expansion
-from .program import code_cache, nodes, storage
+from .program import code_cache, nodes, small_statements, storage
 from .target import Target
 from .targets import get
 
@@ -127,7 +127,8 @@ def _lowered(
     fastmath: bool,
     stop: int | None,
 ) -> tuple[nodes.Program, tuple[Part, ...]]:
-    region = storage.in_place(region) if target.shares_arrays else region
+    if target.shares_arrays:
+        region, stop = small_statements.joined(storage.in_place(region), stop)
     lowering = _Lowering(region, target, code_cache.of(cache_dir), fallback, fastmath, cores)
     return lowering.program(stop), tuple(lowering.parts)
 

@@ -12,10 +12,10 @@ from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.program.native_launches import NO_ARRAY, TEMPORARY, native_launches
 
 CHAIN = """region() {
-  in A: f64[50];  temp T: f64[50];  out S: f64[];  out B: f64[40]
-  T[i] = sqrt(multiply(A[i], 2.0)) for i<50
-  S[] add= T[i] init 0.0 for i<50
-  B[i] = multiply(T[i], S[]) for i<40
+  in A: f64[5000];  temp T: f64[5000];  out S: f64[];  out B: f64[4000]
+  T[i] = sqrt(multiply(A[i], 2.0)) for i<5000
+  S[] add= T[i] init 0.0 for i<5000
+  B[i] = multiply(T[i], S[]) for i<4000
 }
 """
 SIZED = """region(n: int>=1) {

@@ -18,7 +18,7 @@ from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.flags import DIVIDE, INVALID
-from dcarray.lowering.program import code_cache, storage
+from dcarray.lowering.program import code_cache, small_statements, storage
 from dcarray.lowering.runtime import array_memory
 
 
@@ -81,9 +81,10 @@ def differential(case, target, strided=True):
 
 
 @settings(max_examples=24, deadline=None, derandomize=True)
-@given(ir_regions.cases())
-def test_random_regions(case):
-    verify.verify(differential(case, "cpu").region)
+@given(ir_regions.cases(), st.booleans())
+def test_random_regions(case, apart):
+    with mock.patch.object(small_statements, "MOST_WORK", 0 if apart else small_statements.MOST_WORK):
+        verify.verify(differential(case, "cpu").region)
 
 
 REGISTERS = (128, False), (256, True), (512, False), (512, True)

@@ -34,6 +34,7 @@ from dcarray.ir.text import dump  # noqa: E402
 from dcarray.ir.verify import verify  # noqa: E402
 from dcarray.lowering.compilation import compile_region  # noqa: E402
 from dcarray.lowering.cpu.llvm.object_code import engine  # noqa: E402
+from dcarray.lowering.program import small_statements  # noqa: E402
 
 CHUNK = 1000
 LIMIT = 60  # seconds of the processor for a region
@@ -65,7 +66,10 @@ def judge(seed: int, compiled: bool) -> None:
             mine = case.memory()
             made = region if case.values else declared(region, mine)
             mine = {k: np.array(v, order="C") for k, v in mine.items()} if case.values else mine
-            with mock.patch.object(engine, "compile_object", quickly):
+            apart = mock.patch.object(
+                small_statements, "MOST_WORK", rng.choice([0, small_statements.MOST_WORK])
+            )
+            with mock.patch.object(engine, "compile_object", quickly), apart:
                 found["compiled"] = execute(compile_region(made, "cpu"), mine, case.values)[0]
         else:
             one = rng.choice((*CPU.passes, *CPU.final))

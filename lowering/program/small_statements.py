@@ -1,0 +1,58 @@
+"""Consecutive statements on small arrays as one kernel, since a launch takes longer than such a statement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+
+from dcarray.ir.analysis.traffic import fused_traffic
+from dcarray.ir.nodes import Branch, Compute, Loop, Nest, Region, Rows, Stmt
+from dcarray.ir.statements import all_statements
+
+__all__ = ["joined"]
+
+MOST_WORK = 1 << 12
+"""Operations, and bytes that are read or written, of a small statement: less than a microsecond."""
+
+
+def joined(region: Region, stop: int | None) -> tuple[Region, int | None]:
+    """Return the region in which consecutive small statements are the body of a loop that runs once, of which
+    the scheduler makes one kernel.
+
+    Parameters
+    ----------
+    region : Region
+    stop : int or None
+        The position of a statement before which a run may end: none that are joined come before and after it.
+
+    Returns
+    -------
+    Region
+    int or None
+        The position of the same statement in the new region.
+    """
+    if stop is None:
+        return replace(region, body=tuple(_joined(region.body, region, "once"))), None
+    before = _joined(region.body[:stop], region, "before")
+    after = _joined(region.body[stop:], region, "after")
+    return replace(region, body=(*before, *after)), len(before)
+
+
+def _joined(body: tuple[Stmt, ...], region: Region, name: str) -> list[Stmt]:
+    """Return statements of which those that are small are joined; ``name`` begins their loops' variables."""
+    new: list[Stmt] = []
+    for is_small, group in groupby(body, lambda stmt: _is_small(stmt, region)):
+        stmts = tuple(group)
+        new += (Loop(f"{name}{len(new)}", (0, 1, 1), stmts),) if is_small and len(stmts) > 1 else stmts
+    return new
+
+
+def _is_small(stmt: Stmt, region: Region) -> bool:
+    """Whether a statement can be part of a kernel, and does little, for sizes that are known."""
+    if not all(isinstance(one, Compute | Nest | Rows | Branch | Loop) for one in all_statements((stmt,))):
+        return False
+    try:
+        moved = fused_traffic(stmt, region, {})
+    except KeyError:  # a size is a symbol
+        return False
+    return moved.bytes + moved.operations <= MOST_WORK
