@@ -31,11 +31,11 @@ def joined(region: Region, stop: int | None) -> tuple[Region, int | None]:
     int or None
         The position of the same statement in the new region.
     """
-    if stop is None:
-        return replace(region, body=tuple(_joined(region.body, region, "once"))), None
     before = _joined(region.body[:stop], region, "before")
-    after = _joined(region.body[stop:], region, "after")
-    return replace(region, body=(*before, *after)), len(before)
+    after = [] if stop is None else _joined(region.body[stop:], region, "after")
+    if len(before) + len(after) == len(region.body):
+        return region, stop
+    return replace(region, body=(*before, *after)), None if stop is None else len(before)
 
 
 def _joined(body: tuple[Stmt, ...], region: Region, name: str) -> list[Stmt]:
