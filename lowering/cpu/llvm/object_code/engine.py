@@ -14,7 +14,6 @@ from functools import cache
 from typing import Any
 
 from dcarray.ir.records import record
-from dcarray.lowering.cpu.llvm.passes.masked_loads import isolate_masked_loads
 from dcarray.lowering.cpu.llvm.passes.nontemporal_stores import use_streaming_stores
 from dcarray.lowering.cpu.llvm.passes.quiet_compare import quiet_comparisons
 from dcarray.lowering.cpu.llvm.passes.select_operands import isolate_select_operands
@@ -204,7 +203,7 @@ def _optimise(text: str, tm: Any = None, level: int = _QUICK, masks: bool | None
         masks = "avx512vl" in _host()[2] if masks is None else masks
         changed = isolate_select_operands(changed, masks)
         if masks:
-            changed = quiet_comparisons(isolate_masked_loads(changed))
+            changed = quiet_comparisons(changed)
     if changed == text:
         return module
     module = llvm.parse_assembly(changed)
