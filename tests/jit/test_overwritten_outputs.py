@@ -10,7 +10,6 @@ from written import written
 
 import dcarray as dc
 from dcarray.jit.loops.sites import loop_requests, run_loop
-from dcarray.jit.loops.sites.undo_copies import CompressedCopy
 
 pytestmark = pytest.mark.eager(eager_below=0)
 
@@ -77,11 +76,6 @@ def test_completely_overwritten_arrays_have_no_undo_copies(monkeypatch: pytest.M
     kept: list[Any] = []
     told: list[tuple[str, ...]] = []
 
-    class Noted(CompressedCopy):
-        def __init__(self, a: Any) -> None:
-            kept.append(a)
-            super().__init__(a)
-
     drawn = loop_requests.LoopRequest.plan_input
 
     def noted(self: Any) -> Any:
@@ -91,7 +85,7 @@ def test_completely_overwritten_arrays_have_no_undo_copies(monkeypatch: pytest.M
         return made
 
     monkeypatch.setattr(run_loop, "may_stop", lambda allowed: False)  # by signals: then there are copies
-    monkeypatch.setattr(run_loop, "CompressedCopy", Noted)
+    monkeypatch.setattr(run_loop, "_copied", lambda a: kept.append(a) or a.copy())
     monkeypatch.setattr(loop_requests.LoopRequest, "plan_input", noted)
     f = dc.accelerate(written(THOMAS))
     for _ in range(2):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,6 @@ from .loop_requests import LoopInterface
 from .outcome import Outcome
 from .plan_values import binding, number
 from .sized_plan import SizedPlan, Sizes
-from .undo_copies import CompressedCopy, most_copied
 
 if TYPE_CHECKING:
     from dcarray.lowering.program.loaded_plan import LoadedPlan
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 NDArray = np.ndarray[Any, Any]
 _LARGEST_FIRST_COPY = 1 << 22  # bytes of arrays that the first run of a plan copies, and later ones need not
 _COPIED = 4e-9  # seconds for each overwritten byte from which on to copy it is a twentieth of a run
+_MOST_COPIED = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 16  # bytes, only for signals
 _LARGEST_KEPT_WINDOW = 1024  # elements up to which windows that are saved keep their memory from run to run
 
 
@@ -304,7 +305,7 @@ class LoopPlan(SizedPlan):
         undone, begun = self._undone, perf_counter()
         size = sum(arrays[k].nbytes for k in self._overwritten)
         # a signal may stop it, if copies of its arrays take a small part of the time
-        worth = size < most_copied() and (self._pace >= _COPIED or not size or self.polls)
+        worth = size < _MOST_COPIED and (self._pace >= _COPIED or not size or self.polls)
         if stops := worth and not outcome.is_brief and may_stop(False):
             undone = self._overwritten
         elif self.polls:
@@ -338,7 +339,7 @@ class LoopPlan(SizedPlan):
     ) -> Callable[[], None] | None:  # fmt: skip
         """Do what `_execute` does, with undo copies of the arrays ``undone``."""
         given = len(arrays)
-        copies = [(arrays[k], CompressedCopy(arrays[k])) for k in dict.fromkeys(undone)] if undone else ()
+        copies = [(arrays[k], _copied(arrays[k])) for k in dict.fromkeys(undone)] if undone else ()
         kept, sizes.kept = sizes.kept, None  # a signal handler may run the plan, too
         if kept is None:
             kept = [allocate(arrays[k].shape, arrays[k].dtype) for k, _ in sizes.windows]
@@ -351,7 +352,7 @@ class LoopPlan(SizedPlan):
                 for (k, where), saved in zip(sizes.windows, arrays[given:], strict=True):
                     arrays[k][where] = saved[where]
                 for a, copy in copies:
-                    copy.restore(a)
+                    a[...] = copy
 
         try:
             flags = self._loaded.run(
@@ -359,7 +360,7 @@ class LoopPlan(SizedPlan):
             )
         except Exception as error:
             for a, copy in copies:
-                copy.restore(a)
+                a[...] = copy
             if options.debug or isinstance(error, Stopped) or not is_fault(error):
                 raise
             return None
@@ -369,6 +370,13 @@ class LoopPlan(SizedPlan):
         if all(arrays[k].size <= _LARGEST_KEPT_WINDOW for k, _ in sizes.windows):
             sizes.kept = kept
         return restore
+
+
+def _copied(a: NDArray) -> NDArray:
+    """Return a copy of an array, in memory that is kept for reuse."""
+    copy, _ = allocate(a.shape, a.dtype)
+    copy[...] = a
+    return copy
 
 
 def _evaluate_plain(a: NDArray, writing: bool) -> None:
