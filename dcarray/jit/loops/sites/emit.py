@@ -91,6 +91,10 @@ def watch(loop: ast.For | ast.While, plainly: PlainBody) -> None:
     loop.body = [branch]
 
 
+_At = ast.stmt | ast.expr | None
+"""The node of the program whose source position a new node has; None: no line that a tool could see."""
+
+
 def with_site(
     stmts: Sequence[ast.stmt], constant: str, source: SiteSource, resumable: bool,
     returns: Sequence[ast.Return] = (), tested: ast.If | ast.Assert | None = None,
@@ -125,179 +129,238 @@ def with_site(
         (`dcarray.jit.loops.syntax.eligibility.items_apart`).
     """
     first, body = stmts[0], [*stmts]
+    code = _Asking(first, constant, source, returns, unsure, guarded, span, items)
+    before, last = code.before(), body[-1]
+    if tested is not None:
+        assert isinstance(last, ast.Return) and last.value is not None
+        tested.test = code.condition(last.value, last)
+        return [*before, tested]
+    begins, left = list[ast.stmt](), list[ast.stmt]()
+    if isinstance(first, ast.For | ast.While):
+        if resumable:
+            begins, left = code.resume_in(first)
+        if plainly is not None:
+            watch(first, plainly)
+        first.orelse = [code.leaving(first), *code.orelse]
+        _put_before((ast.Return, ast.Break), code.leaving, first.body)
+    elif isinstance(last, ast.Return) and last.value is not None:
+        value = code.valued(last.value, last)
+        if facts(last.value).kinds.isdisjoint({*COMPREHENSIONS, ast.Lambda}):  # it may stand there twice
+            value = _new(ast.IfExp, last, code.part("asks", last), value, last.value)
+        body[-1] = ast.copy_location(ast.Return(value), last)
+    else:
+        _put_at_end(code.leaving, body)
+    asking = [code.part("asks", first), *code.asked("enter")]
+    if isinstance(first, ast.While) and is_pure(first.test) and not isinstance(first.test, ast.Constant):
+        before.append(code.releasing())
+        asking = [asking[0], code.entering(first.test, asking)]
+        first.test = code.taken(first.test)
+    if items is not None:
+        assert isinstance(first, ast.For)
+        if begins:
+            begins = [_new(ast.Assign, items, [code.place(items, _STORE)], code.taken(items))]
+        else:
+            first.iter = with_items(first.iter, items, code.taken(items))
+        asking.insert(1, code.call("header.known", first))
+    return [*before, code.taking(_both(first, *asking), [*begins, *body, *left], False)]
 
-    def new(kind: type[_Node], at: ast.stmt | ast.expr | None, *fields: Any) -> _Node:
-        """Return a new node of class ``kind`` with the source position of the node ``at``; without it,
-        the node has no line that a tool could see."""
-        node = kind(*fields)
-        line, column = (at.lineno, at.col_offset) if at is not None else (-1, -4)
-        node.lineno = node.end_lineno = line
-        node.col_offset, node.end_col_offset = max(column, -1), column + 3
-        return node
 
-    def part(name: str, at: ast.stmt | ast.expr | None) -> ast.expr:
-        node: ast.expr = new(ast.Constant, at, constant)
+def _new(kind: type[_Node], at: _At, *fields: Any) -> _Node:
+    """Return a new node of class ``kind`` with the source position of the node ``at``."""
+    node = kind(*fields)
+    line, column = (at.lineno, at.col_offset) if at is not None else (-1, -4)
+    node.lineno = node.end_lineno = line
+    node.col_offset, node.end_col_offset = max(column, -1), column + 3
+    return node
+
+
+def _both(at: _At, *values: ast.expr) -> ast.expr:
+    return _new(ast.BoolOp, at, ast.And(), [*values])
+
+
+class _Asking:
+    """The parts of the code that asks a site; the parameters are those of `with_site`.
+
+    Attributes
+    ----------
+    orelse : list of ast.stmt
+        The ``else`` of a loop.
+    """
+
+    def __init__(
+        self, first: ast.stmt, constant: str, source: SiteSource, returns: Sequence[ast.Return],
+        unsure: Sequence[str], guarded: bool, span: str, items: ast.expr | None,
+    ) -> None:  # fmt: skip
+        self._first, self._constant, self._source, self._returns = first, constant, source, returns
+        self._unsure, self._guarded, self._span, self._items = unsure, guarded, span, items
+        self.orelse = first.orelse if isinstance(first, ast.For | ast.While) else []
+
+    # ---- single nodes -----------------------------------------------------------------------------------
+    def part(self, name: str, at: _At) -> ast.expr:
+        node: ast.expr = _new(ast.Constant, at, self._constant)
         for one in name.split("."):
-            node = new(ast.Attribute, at, node, one, _LOAD)
+            node = _new(ast.Attribute, at, node, one, _LOAD)
         return node
 
-    def call(name: str, at: ast.stmt | ast.expr | None, *args: ast.expr) -> ast.expr:
-        return new(ast.Call, at, part(name, at), [*args], [])
+    def call(self, name: str, at: _At, *args: ast.expr) -> ast.expr:
+        return _new(ast.Call, at, self.part(name, at), [*args], [])
 
-    def place(at: ast.stmt | ast.expr | None, context: ast.expr_context) -> ast.expr:
+    def place(self, at: _At, context: ast.expr_context) -> ast.expr:
         """Return the place that keeps what a running loop goes through."""
-        if span:
-            return new(ast.Name, at, span, context)
-        return new(ast.Attribute, at, new(ast.Constant, at, constant), "range", context)
+        if self._span:
+            return _new(ast.Name, at, self._span, context)
+        return _new(ast.Attribute, at, _new(ast.Constant, at, self._constant), "range", context)
 
-    def both(at: ast.stmt | ast.expr | None, *values: ast.expr) -> ast.expr:
-        return new(ast.BoolOp, at, ast.And(), [*values])
+    def leave(self, at: ast.stmt) -> ast.expr:
+        return _both(at, self.part("asks", at), self.call("leave", at))
 
-    def asked(name: str, *args: ast.expr) -> list[ast.expr]:
-        """Return the conditions, the last of which asks the site, if all names that it needs are bound."""
-        needed: list[ast.expr] = [new(ast.Name, first, name, _LOAD) for name in source.needed]
-        if items is not None:
-            needed[0] = place(first, _LOAD) if name == "resume" else call("header.held", first)
-        asking = call(name, first, *args, *needed)
-        if items is not None and name != "resume":
-            asking = call("header.release", first, asking)
-        if guarded and source.returns:
-            asking = call("hold", first, asking)
-        is_noted = both(first, part("notes", first), call("noted", first))
-        return [*[new(ast.UnaryOp, first, ast.Not(), is_noted)] * bool(unsure), asking]
+    def leaving(self, at: ast.stmt) -> ast.stmt:
+        return _new(ast.Expr, at, self.leave(at))
 
-    def looking_up() -> list[ast.stmt]:
+    def valued(self, value: ast.expr, at: ast.stmt) -> ast.expr:
+        """Return the expression that has the value ``value`` and then leaves the site."""
+        pair = _new(ast.Tuple, at, [value, self.leave(at)], _LOAD)
+        return _new(ast.Subscript, at, pair, _new(ast.Constant, at, 0), _LOAD)
+
+    # ---- before the statements --------------------------------------------------------------------------
+    def before(self) -> list[ast.stmt]:
+        """Return what is done before the site is asked, if it asks: the items that the loop goes through are
+        computed, and names that may not be bound are looked up."""
+        first, doing, stale = self._first, self.looking_up(), list[ast.stmt]()
+        if self._items is not None:  # which may unbind names
+            doing.insert(0, _new(ast.Expr, first, self.call("header.hold", first, self._items)))
+            stale = [self.releasing()]
+        return [_new(ast.If, first, self.part("asks", first), doing, stale)] if doing else []
+
+    def looking_up(self) -> list[ast.stmt]:
         """Return the statements that note if a name is not bound; a site is not asked then."""
-        names: list[ast.stmt] = [new(ast.Expr, first, new(ast.Name, first, name, _LOAD)) for name in unsure]
-        noting: list[ast.stmt] = [new(ast.Expr, first, call("unbound", first))]
-        handler = ast.copy_location(ast.ExceptHandler(part("Unbound", first), None, noting), noting[0])
-        return [new(ast.Try, first, names, [handler], [], [])] if names else []
+        first = self._first
+        names: list[ast.stmt] = [
+            _new(ast.Expr, first, _new(ast.Name, first, name, _LOAD)) for name in self._unsure
+        ]
+        noting: list[ast.stmt] = [_new(ast.Expr, first, self.call("unbound", first))]
+        handler = ast.copy_location(ast.ExceptHandler(self.part("Unbound", first), None, noting), noting[0])
+        return [_new(ast.Try, first, names, [handler], [], [])] if names else []
 
-    def pattern(ended: int | None, kept: Mapping[str, str]) -> ast.pattern:
+    def releasing(self) -> ast.stmt:
+        """Return the statement that forgets what a header has computed and its loop has not taken."""
+        first = self._first
+        return _new(
+            ast.Expr, first, _both(first, self.part("header", first), self.call("header.release", first))
+        )
+
+    def taken(self, header: ast.expr) -> ast.expr:
+        """Return the expression for what a loop's header computes, unless that is known."""
+        is_known = _both(header, self.part("header", header), self.call("header.known", header))
+        return _new(ast.IfExp, header, is_known, self.call("header.take", header), header)
+
+    def entering(self, test: ast.expr, asking: Sequence[ast.expr]) -> ast.expr:
+        """Return the condition that asks the site if that of its ``while`` holds."""
+        first = self._first
+        true, false = (_new(ast.Constant, first, one) for one in (True, False))
+        held = [_both(first, *asking), self.call("header.hold", first, true)]
+        entering = _new(ast.BoolOp, first, ast.Or(), held)
+        return _new(ast.IfExp, first, test, entering, self.call("header.hold", first, false))
+
+    def asked(self, name: str, *args: ast.expr) -> list[ast.expr]:
+        """Return the conditions, the last of which asks the site, if all names that it needs are bound."""
+        first, resumes = self._first, name == "resume"
+        needed: list[ast.expr] = [_new(ast.Name, first, name, _LOAD) for name in self._source.needed]
+        if self._items is not None:
+            needed[0] = self.place(first, _LOAD) if resumes else self.call("header.held", first)
+        asking = self.call(name, first, *args, *needed)
+        if self._items is not None and not resumes:
+            asking = self.call("header.release", first, asking)
+        if self._guarded and self._source.returns:
+            asking = self.call("hold", first, asking)
+        is_noted = _both(first, self.part("notes", first), self.call("noted", first))
+        return [*[_new(ast.UnaryOp, first, ast.Not(), is_noted)] * bool(self._unsure), asking]
+
+    def condition(self, test: ast.expr, at: ast.stmt) -> ast.expr:
+        """Return the expression for a condition that the site computes, or the program."""
+        first = self._first
+        plain = _new(ast.Tuple, first, [self.valued(test, at)], _LOAD)
+        asking = _both(first, self.part("asks", first), *self.asked("enter"))
+        chosen: ast.expr = _new(ast.BoolOp, first, ast.Or(), [asking, _new(ast.Tuple, first, [plain], _LOAD)])
+        for _ in range(2):
+            chosen = _new(ast.Subscript, first, chosen, _new(ast.Constant, first, 0), _LOAD)
+        return chosen
+
+    # ---- the results ------------------------------------------------------------------------------------
+    def pattern(self, ended: int | None, kept: Mapping[str, str]) -> ast.pattern:
         """Return the pattern that matches a site's results and binds the live names, if the loop ended in the
         way ``ended`` (None: in another one).  ``kept`` are the names of the values that a ``return`` reads,
         with the program's names."""
-        parts: list[ast.pattern] = []
-        for name in source.live:
+        first, parts = self._first, list[ast.pattern]()
+        for name in self._source.live:
             if name == ENDED and ended is not None:
-                parts.append(new(ast.MatchValue, first, new(ast.Constant, first, ended)))
+                parts.append(_new(ast.MatchValue, first, _new(ast.Constant, first, ended)))
             else:
                 own = None if name == ENDED or is_kept(name) or name in kept.values() else name
-                parts.append(new(ast.MatchAs, first, None, kept.get(name, own)))
-        if source.returns:
-            parts.append(new(ast.MatchAs, first, None, None if guarded else RETURNED))
-        return new(ast.MatchSequence, first, [new(ast.MatchSequence, first, parts)])
+                parts.append(_new(ast.MatchAs, first, None, kept.get(name, own)))
+        if self._source.returns:
+            parts.append(_new(ast.MatchAs, first, None, None if self._guarded else RETURNED))
+        return _new(ast.MatchSequence, first, [_new(ast.MatchSequence, first, parts)])
 
-    def taking(values: ast.expr, otherwise: list[ast.stmt], again: bool) -> ast.stmt:
+    def taking(self, values: ast.expr, otherwise: list[ast.stmt], again: bool) -> ast.stmt:
         """Return the statement that binds the names to ``values`` if the site returned any, and else runs
         ``otherwise``.  With ``again`` it is in the loop, which is left afterwards."""
-        then: list[ast.stmt] = []
+        first, source, then = self._first, self._source, list[ast.stmt]()
         if source.returns:
-            value = call("held", first) if guarded else new(ast.Name, first, RETURNED, _LOAD)
-            then = [new(ast.Return, first, value)]
+            value = self.call("held", first) if self._guarded else _new(ast.Name, first, RETURNED, _LOAD)
+            then = [_new(ast.Return, first, value)]
         if "_" in source.live:  # which no pattern binds
             names = [*source.live, *[RETURNED] * source.returns]
-            target = new(ast.Tuple, first, [new(ast.Name, first, name, _STORE) for name in names], _STORE)
-            items = new(ast.BoolOp, first, ast.Or(), [values, new(ast.Tuple, first, [], _LOAD)])
-            then = then or [new(ast.Break if otherwise else ast.Pass, first)]
-            return new(ast.For, first, target, items, then, otherwise)
-        done: list[ast.stmt] = [new(ast.Expr, first, call("done", first))] * again
+            target = _new(ast.Tuple, first, [_new(ast.Name, first, name, _STORE) for name in names], _STORE)
+            items = _new(ast.BoolOp, first, ast.Or(), [values, _new(ast.Tuple, first, [], _LOAD)])
+            then = then or [_new(ast.Break if otherwise else ast.Pass, first)]
+            return _new(ast.For, first, target, items, then, otherwise)
+        done: list[ast.stmt] = [_new(ast.Expr, first, self.call("done", first))] * again
         cases = []
-        for k, one in enumerate(returns, 1):
+        for k, one in enumerate(self._returns, 1):
             kept = {name: program_name(name) for name in loads(one) if is_kept(name)}
             due = renamed(one, kept) if kept else one
             returning = ast.copy_location(ast.Return(due.value), one)
-            cases.append(ast.match_case(pattern(k, kept), None, [*done, returning]))
-        if orelse:
-            note: list[ast.stmt] = [new(ast.Expr, first, call("note", first))]
-            cases.append(ast.match_case(pattern(0, {}), None, note if again else copied_block(orelse)))
-        cases.append(ast.match_case(pattern(None, {}), None, then or [new(ast.Pass, first)]))
+            cases.append(ast.match_case(self.pattern(k, kept), None, [*done, returning]))
+        if self.orelse:
+            note: list[ast.stmt] = [_new(ast.Expr, first, self.call("note", first))]
+            cases.append(
+                ast.match_case(self.pattern(0, {}), None, note if again else copied_block(self.orelse))
+            )
+        cases.append(ast.match_case(self.pattern(None, {}), None, then or [_new(ast.Pass, first)]))
         if otherwise:
-            cases.append(ast.match_case(new(ast.MatchAs, first), None, otherwise))
-        return new(ast.Match, first, values, cases)
+            cases.append(ast.match_case(_new(ast.MatchAs, first), None, otherwise))
+        return _new(ast.Match, first, values, cases)
 
-    def leave(at: ast.stmt) -> ast.expr:
-        return both(at, part("asks", at), call("leave", at))
-
-    def leaving(at: ast.stmt) -> ast.stmt:
-        return new(ast.Expr, at, leave(at))
-
-    def valued(value: ast.expr, at: ast.stmt) -> ast.expr:
-        """Return the expression that has the value ``value`` and then leaves the site."""
-        pair = new(ast.Tuple, at, [value, leave(at)], _LOAD)
-        return new(ast.Subscript, at, pair, new(ast.Constant, at, 0), _LOAD)
-
-    asks, last = part("asks", first), body[-1]
-    doing, stale = looking_up(), list[ast.stmt]()
-    if items is not None:  # which may unbind names
-        doing.insert(0, new(ast.Expr, first, call("header.hold", first, items)))
-        stale = [new(ast.Expr, first, both(first, part("header", first), call("header.release", first)))]
-    before: list[ast.stmt] = [new(ast.If, first, asks, doing, stale)] if doing else []
-    if tested is not None:
-        assert isinstance(last, ast.Return) and last.value is not None
-        plain = new(ast.Tuple, first, [valued(last.value, last)], _LOAD)
-        either = [both(first, asks, *asked("enter")), new(ast.Tuple, first, [plain], _LOAD)]
-        chosen: ast.expr = new(ast.BoolOp, first, ast.Or(), either)
-        for _ in range(2):
-            chosen = new(ast.Subscript, first, chosen, new(ast.Constant, first, 0), _LOAD)
-        tested.test = chosen
-        return [*before, tested]
-    orelse: list[ast.stmt] = []
-    begins, left = list[ast.stmt](), list[ast.stmt]()
-    if isinstance(first, ast.For | ast.While):
-        orelse = first.orelse
-        if resumable:
-            start: list[ast.expr] = [new(ast.Constant, first, None), new(ast.Constant, first, None)]
-            if isinstance(first, ast.For):
-                named = first.iter if items is None else with_items(first.iter, items, ast.Name(ITEMS, _LOAD))
-                place_in = goes_through(ast.For(first.target, named, [], []))
-                assert place_in is not None
-                through = place_in[1] if items is None else items
-                begins = [new(ast.Assign, through, [place(through, _STORE)], through)]
-                first.iter = with_items(first.iter, through, place(through, _LOAD))
-                start = [new(ast.Name, first, place_in[0], _LOAD), place(first, _LOAD)]
-                if span:
-                    left = [new(ast.Delete, None, [place(None, ast.Del())])]
-                elif through is not named:  # no range, but a list, say
-                    left = [new(ast.Assign, None, [place(None, _STORE)], new(ast.Constant, None, None))]
-            finished = new(ast.If, first, call("done", first), [new(ast.Break, first)], [])
-            again, *more = reversed(asked("resume", *start))
-            again = both(first, *more, again) if more else again
-            block = [*looking_up(), taking(again, [], True), finished]
-            inside = first.body[0]  # to which the loop jumps back, and of which tools see the line
-            first.body = [new(ast.If, inside, part("asks_again", inside), block, []), *first.body]
-        if plainly is not None:
-            watch(first, plainly)
-        first.orelse = [leaving(first), *orelse]
-        if orelse and resumable:
-            is_noted = both(None, part("notes", None), call("noted", None))
-            left.append(new(ast.If, None, is_noted, copied_block(orelse), []))
-        _put_before((ast.Return, ast.Break), leaving, first.body)
-    elif isinstance(last, ast.Return) and last.value is not None:
-        value = valued(last.value, last)
-        if facts(last.value).kinds.isdisjoint({*COMPREHENSIONS, ast.Lambda}):  # it may stand there twice
-            value = new(ast.IfExp, last, part("asks", last), value, last.value)
-        body[-1] = ast.copy_location(ast.Return(value), last)
-    else:
-        _put_at_end(leaving, body)
-    asking = [asks, *asked("enter")]
-    if isinstance(first, ast.While) and is_pure(first.test) and not isinstance(first.test, ast.Constant):
-        before.append(new(ast.Expr, first, both(first, part("header", first), call("header.release", first))))
-        test, true, false = first.test, *[new(ast.Constant, first, one) for one in (True, False)]
-        entering = new(ast.BoolOp, first, ast.Or(), [both(first, *asking), call("header.hold", first, true)])
-        asking = [asks, new(ast.IfExp, first, test, entering, call("header.hold", first, false))]
-        is_known = both(test, part("header", test), call("header.known", test))
-        first.test = new(ast.IfExp, test, is_known, call("header.take", test), test)
-    if items is not None:
-        assert isinstance(first, ast.For)
-        is_known = both(items, part("header", items), call("header.known", items))
-        taken = new(ast.IfExp, items, is_known, call("header.take", items), items)
-        if begins:
-            begins = [new(ast.Assign, items, [place(items, _STORE)], taken)]
-        else:
-            first.iter = with_items(first.iter, items, taken)
-        asking.insert(1, call("header.known", first))
-    return [*before, taking(both(first, *asking), [*begins, *body, *left], False)]
+    # ---- in a running loop ------------------------------------------------------------------------------
+    def resume_in(self, loop: ast.For | ast.While) -> tuple[list[ast.stmt], list[ast.stmt]]:
+        """Have a loop ask its site in each iteration, too.  Return the statements before the loop and behind
+        it."""
+        begins, left = list[ast.stmt](), list[ast.stmt]()
+        start: list[ast.expr] = [_new(ast.Constant, loop, None), _new(ast.Constant, loop, None)]
+        if isinstance(loop, ast.For):
+            items = self._items
+            named = loop.iter if items is None else with_items(loop.iter, items, ast.Name(ITEMS, _LOAD))
+            place_in = goes_through(ast.For(loop.target, named, [], []))
+            assert place_in is not None
+            through = place_in[1] if items is None else items
+            begins = [_new(ast.Assign, through, [self.place(through, _STORE)], through)]
+            loop.iter = with_items(loop.iter, through, self.place(through, _LOAD))
+            start = [_new(ast.Name, loop, place_in[0], _LOAD), self.place(loop, _LOAD)]
+            if self._span:
+                left = [_new(ast.Delete, None, [self.place(None, ast.Del())])]
+            elif through is not named:  # no range, but a list, say
+                left = [_new(ast.Assign, None, [self.place(None, _STORE)], _new(ast.Constant, None, None))]
+        finished = _new(ast.If, loop, self.call("done", loop), [_new(ast.Break, loop)], [])
+        again, *more = reversed(self.asked("resume", *start))
+        again = _both(loop, *more, again) if more else again
+        block = [*self.looking_up(), self.taking(again, [], True), finished]
+        inside = loop.body[0]  # to which the loop jumps back, and of which tools see the line
+        loop.body = [_new(ast.If, inside, self.part("asks_again", inside), block, []), *loop.body]
+        if self.orelse:
+            is_noted = _both(None, self.part("notes", None), self.call("noted", None))
+            left.append(_new(ast.If, None, is_noted, copied_block(self.orelse), []))
+        return begins, left
 
 
 def _put_before(
