@@ -14,6 +14,7 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any
@@ -175,28 +176,29 @@ def compiled(line: str) -> CodeType:
     return code
 
 
-def perform(program: Program, wrapped: bool) -> Iterator[tuple[list[Any], Variables]]:
+def perform(program: Program, wrapped: bool, heard: bool = True) -> Iterator[tuple[list[Any], Variables]]:
     """Run a program; yield for each round the errors and warnings of every line, and the variables."""
     common = scope(program, wrapped)
     for inputs in program.rounds:
         names = dict(common)
         events = []
         for line in (*inputs, *program.body):
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
+            with warnings.catch_warnings(record=True) if heard else nullcontext([]) as caught:
+                if heard:
+                    warnings.simplefilter("always")
                 try:
                     exec(compiled(line), names)
                     raised = None
                 except Exception as error:
                     raised = type(error).__name__
             # that messages keep changing is said of ranks, not of a line
-            heard = [w for w in caught if w.category is not dc.comm.PerformanceWarning]
-            said = set() if raised else {f"{w.category.__name__}: {w.message}" for w in heard}
+            told = [w for w in caught if w.category is not dc.comm.PerformanceWarning]
+            said = set() if raised else {f"{w.category.__name__}: {w.message}" for w in told}
             events.append((line, raised, said))
         yield events, {k: v for k, v in names.items() if k not in common and not k.startswith("__")}
 
 
-def difference(program: Program, **mode: Any) -> str | None:
+def difference(program: Program, heard: bool = True, **mode: Any) -> str | None:
     """Return the first difference between runs with dcarray's and NumPy's arrays as text, or None.
 
     Programs with undefined results never differ: those that cast numbers to integers which cannot hold them
@@ -205,15 +207,17 @@ def difference(program: Program, **mode: Any) -> str | None:
     Parameters
     ----------
     program : Program
+    heard : bool
+        Whether warnings are compared, which threads that take turns cannot tell apart.
     **mode
         Options of `dcarray.options` for the wrapped arrays.
     """
-    text = _difference(program, mode)
+    text = _difference(program, mode, heard)
     if text is None or _is_undefined(program):
         return None
     way = "signless" if _is_unsigned(program) else "nans"
     unsigned = replace(program, body=tuple(_SIGNS.sub(rf"{way}(\1)(", line) for line in program.body))
-    return text if unsigned == program else _difference(unsigned, mode)
+    return text if unsigned == program else _difference(unsigned, mode, heard)
 
 
 def _is_unsigned(program: Program) -> bool:
@@ -227,10 +231,10 @@ def _is_undefined(program: Program) -> bool:
         return any("encountered in cast" in line for line in said)
 
 
-def _difference(program: Program, mode: dict[str, Any]) -> str | None:
+def _difference(program: Program, mode: dict[str, Any], heard: bool) -> str | None:
     with np.errstate(all="ignore"), dc.options(**mode):
-        ours = perform(program, True)
-        for number, (events, want) in enumerate(perform(program, False)):
+        ours = perform(program, True, heard)
+        for number, (events, want) in enumerate(perform(program, False, heard)):
             done, got = next(ours)
             for one, other in zip(events, done, strict=True):
                 if one != other:

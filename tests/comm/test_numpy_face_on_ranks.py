@@ -4,10 +4,11 @@ blocks."""
 from pathlib import Path
 
 import pytest
-import rank_random
+import rank_fuzz
 from launching import launch, needs_mpi
 
 import dcarray as dc
+from conformance import programs
 
 # Those that compare values with NumPy, but for the fuzzer's programs, which are below.  Others look into one
 # process, or at the order of memory, which is C's in blocks.
@@ -48,22 +49,15 @@ def test_a_failure_of_one_rank_is_one_of_the_run(tmp_path: Path, line: str) -> N
 
 
 @needs_mpi
-@pytest.mark.parametrize(("ranks", "first", "count"), [(2, 0, 20), (3, 100, 15), (4, 200, 8)])
-def test_random_programs_under_mpi(ranks: int, first: int, count: int) -> None:
-    done = launch(ranks, "-m", "rank_random", str(first), str(count), timeout=580, **ALL)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("ended") == ranks
-
-
-@pytest.mark.parametrize("ranks", range(2, 13))
-def test_random_programs_on_simulated_ranks(ranks: int) -> None:
-    with dc.options(**({} if ranks == 4 else {"jit": "off"})):
-        dc.comm.run(ranks, rank_random.check, range(1000 * ranks, 1000 * ranks + 8))
-
-
-@needs_mpi
-@pytest.mark.parametrize(("ranks", "first", "count"), [(2, 0, 20), (3, 300, 15)])
+@pytest.mark.parametrize(("ranks", "first", "count"), [(2, 0, 20), (3, 300, 15), (4, 200, 8)])
 def test_the_programs_of_the_fuzzer(ranks: int, first: int, count: int) -> None:
     done = launch(ranks, "-m", "rank_fuzz", str(first), str(count), timeout=580, DCARRAY_JIT="off")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(" 0 differ") == ranks
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("ranks", range(2, 13))
+def test_the_programs_of_the_fuzzer_on_simulated_ranks(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "scope", programs.scope)
+    assert not any(dc.comm.run(ranks, rank_fuzz.main, 1000 * ranks, 6, False))
