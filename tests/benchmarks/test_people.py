@@ -72,29 +72,3 @@ def test_a_difference_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "DIFFERS  cold: AssertionError: not here" in lines["fails"]
     assert "DIFFERS" not in lines["same"]
     assert "1 of 3 agree" in lines["outputs:"]
-
-
-def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for given in (["no such program"], ["--rounds", "0"], ["--scripts", str(tmp_path)]):
-        with pytest.raises(SystemExit):
-            people.main(given)
-    said = capsys.readouterr().err
-    assert "has such a name" in said and "at least one" in said
-
-
-def test_what_counts_as_slower() -> None:
-    def row(numpy: float, ratio: float) -> people.Row:
-        return people.Row("program", numpy, {"cold": ratio}, {"cold": numpy / ratio - numpy})
-
-    assert not row(0.3, 0.85).slower("cold") and row(0.3, 0.8).slower("cold")
-    assert not row(2.0, 0.96).slower("cold") and row(2.0, 0.94).slower("cold")
-    means = list(
-        people.summary([row(0.3, 0.5), row(2.0, 2.0), people.Row("wrong", problem="cold: x")], ["cold"])
-    )
-    assert means[0].startswith("cold: geometric mean 1.00; 1 of 2 slower") and means[0].endswith(
-        "the least 0.50"
-    )
-    assert means[1:] == ["outputs: 2 of 3 agree with NumPy's"]
-    assert list(people.summary([people.Row("wrong", problem="x")], ["cold"])) == [
-        "outputs: 0 of 1 agree with NumPy's"
-    ]

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from benchmarks import scaling, scaling_model
+from benchmarks import scaling
 from benchmarks.papers import PROGRAMS, Program
 from benchmarks.ranks import launcher
-from benchmarks.scaling_counts import bound, region
+from benchmarks.scaling_counts import region
 from dcarray.ir import interp
 from dcarray.ir.parse import parse
 
@@ -45,31 +45,6 @@ def test_regions_and_wrapped_arrays_give_what_the_program_gives(program: Program
         np.testing.assert_allclose(np.asarray(b), a, rtol=1e-12)
         np.testing.assert_allclose(memory[name], a, rtol=1e-12)
         assert np.ptp(a) > 0
-
-
-def test_sizes_grow_as_the_paper_says() -> None:
-    at = {program.name: program.at(64) for program in PROGRAMS}
-    assert at["atax"] == {"M": 160_000, "N": 200_000}
-    assert at["doitgen"] == {"NR": 8192, "NQ": 512, "NP": 512}
-    assert at["gemm"] == {"NI": 32_000, "NJ": 36_800, "NK": 20_800}
-    assert at["jacobi_1d"] == {"T": 1000, "N": 1_536_000}
-    assert at["jacobi_2d"] == {"T": 1000, "N": 10_400}
-
-
-def test_nothing_has_to_travel_on_one_rank(program: Program) -> None:
-    assert bound(program.name, program.at(1), 1).nbytes == 0
-    if program.name != "doitgen":
-        assert (
-            0
-            < bound(program.name, program.at(4), 4).nbytes
-            < bound(program.name, program.at(36), 36).nbytes * 2
-        )
-
-
-def test_modelled_efficiency_begins_at_one(program: Program) -> None:
-    found = scaling_model.counted(program, (1, 2), scaling_model.DAINT)
-    assert found["1"]["efficiency"] == 1 and 0 < found["2"]["efficiency"] <= 1.001
-    assert found["1"]["bytes"] == 0
 
 
 @UNDER_MPI

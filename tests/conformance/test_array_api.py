@@ -26,25 +26,6 @@ def test_every_known_failure_has_a_reason() -> None:
         assert paragraph.startswith("# "), paragraph
 
 
-def test_the_table_counts_every_outcome() -> None:
-    outcomes = [
-        array_api.Outcome(f"array_api_tests/test_{module}.py::test_{k}", kind, "")
-        for module, kinds in {
-            "a": ("passed", "xpassed", "error"),
-            "b": ("failed", "xfailed", "skipped"),
-        }.items()
-        for k, kind in enumerate(kinds)
-    ]
-    counts = array_api.by_module(outcomes)
-    assert counts["test_a"] == {"passed": 2, "failed": 1}
-    assert array_api.table(counts).splitlines()[-1].split() == ["all", "2", "2", "1", "1"]
-
-
-def test_what_is_no_checkout_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="no checkout"):
-        array_api.run(tmp_path)
-
-
 def test_the_suite_itself() -> None:
     suite = os.environ.get("ARRAY_API_SUITE")
     if not suite:

@@ -1,7 +1,6 @@
 """Scripts at the borders: all are parsed, what they lack is told, and a difference is found."""
 
 import ast
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -15,16 +14,6 @@ def test_scripts_say_what_they_are() -> None:
     assert len(SCRIPTS) >= 10
     for script in SCRIPTS:
         assert ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))), script
-
-
-def test_libraries_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = tmp_path / "script.py"
-    script.write_text("import numpy.linalg\nfrom no_such_package.part import x\nimport other_absent as y\n")
-    assert borders.missing(script) == ["no_such_package", "other_absent"]
-    found = importlib.util.find_spec
-    monkeypatch.setattr(borders.importlib.util, "find_spec", lambda n: None if n == "pandas" else found(n))
-    (pandas,) = (script for script in SCRIPTS if script.stem == "pandas_frames")
-    assert borders.missing(pandas) == ["pandas"]
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,10 +23,3 @@ def test_a_test_counts_if_it_passes_plainly() -> None:
 def test_some_files_pass(name: str, way: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cpython.main([name, "--way", way]) == 0, capsys.readouterr().out
     assert f"{name:<22}{way:<16}" in capsys.readouterr().out
-
-
-def test_a_python_without_tests_is_told(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert cpython.main([]) == 2 and "libpython3-testsuite" in capsys.readouterr().err

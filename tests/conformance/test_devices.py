@@ -18,11 +18,3 @@ def test_a_suite_on_a_device(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     _, verdict, kernels, on_host = lines["halve"].split()
     assert verdict == "right" and int(kernels) > 0 and int(on_host) == 0
     assert "1 of 2 right; 1 with kernels on the device" in document.read_text()
-
-
-def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for given in (["--device", "opencl:99"], ["--device", "cpu", "--npbench", str(tmp_path)]):
-        with pytest.raises(SystemExit):
-            devices.main(given)
-    said = capsys.readouterr().err
-    assert "no device 'opencl:99'; the devices there are: cpu" in said and "is no checkout of NPBench" in said

@@ -61,39 +61,3 @@ def test_a_benchmark_is_compared_with_numpy(suite, monkeypatch):
     right = projects.simulate
     monkeypatch.setattr(projects, "simulate", lambda *given: {k: v + 1 for k, v in right(*given).items()})
     assert "output 0 differs" in npbench.measure(bench, "intel")["wrong"]
-
-
-def test_a_smaller_size_is_named(suite, monkeypatch):
-    monkeypatch.setitem(npbench.SIZES, "small_one", {"N": 9})
-    monkeypatch.setitem(npbench.EMULATOR_SIZES, "small_one", {"N": 4})
-    bench, size = npbench.sized(*benchmarks(suite), "vitis")
-    assert size == "S, N=9" and bench.inputs("S")["A"].shape == (9,)
-    bench, size = npbench.sized(*benchmarks(suite), "emulator")
-    assert size == "S, N=4" and bench.inputs("S")["A"].shape == (4,)
-
-
-def test_a_step_runs_apart_and_ends_in_time(suite, monkeypatch):
-    (bench,) = benchmarks(suite)
-    assert npbench._apart(bench, "intel") == {"wrong": ""}
-    monkeypatch.setattr(npbench, "LIMIT", 0.05)
-    assert npbench._apart(bench, "intel") == {"failed": "no end within 0.05 s"}
-
-
-def test_the_table_has_a_line_for_each_benchmark():
-    rows = [
-        npbench.Row("a", "S", "'x|y' is a Loop"),
-        npbench.Row("b", "S", "", 5, 1, 1234, {"vitis": "right", "intel": "right"}),
-        npbench.Row("c", "S", "", 5, 1, 9, {"vitis": "right", "intel": "output 0 differs"}),
-    ]
-    whole = npbench.table(rows)
-    lines = whole.splitlines()
-    assert all(text.count("|") - text.count("\\|") == 9 for text in lines) and len(lines) == 5
-    assert "no circuit: 'x\\|y' is a Loop" in lines[2] and "1,234 | right | right | not installed" in lines[3]
-    assert npbench.summary(whole).startswith(
-        "2 of 3 are circuits; 1 are right in C simulation for both vendors, 1 of them at size S"
-    )
-    again = npbench.table(
-        [npbench.Row("c", "S, N=2", "", 5, 1, 9, dict.fromkeys(npbench.STEPS, "right"))], whole
-    )
-    assert again.splitlines()[:4] == lines[:4] and "2 are right" in npbench.summary(again)
-    assert "1 of them at size S, and 1 on the emulator" in npbench.summary(again)

@@ -2,14 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from conformance.packages import command, environments, files, suites
-from conformance.packages.catalogue import PACKAGES, Package, package_of
+from conformance.packages import suites
+from conformance.packages.catalogue import Package
 from conformance.packages.command import document, table
-from conformance.packages.environments import CannotRun, Environment
+from conformance.packages.environments import Environment
 from conformance.packages.suites import Result, compare, run_tests
 
 MODULE = """
@@ -101,60 +100,3 @@ def test_tests_stay_plain_unless_they_are_asked_for(small: Path, monkeypatch: py
     assert passing([]) == ["tests", "plain"]
     assert passing([small]) == ["library", "tests"]
     assert passing([small], "--tests-too") == ["library"]
-
-
-def test_files_of_tests_share_a_process_until_one_ends_it(
-    small: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(suites, "ROOT", f"{suites.ROOT}:{small}")
-    (small / "small" / "tests" / "test_two.py").write_text("def test_two(): pass\n")
-    names = [f"small/tests/test_{name}.py" for name in ("small", "two")]
-    first, second = files.rows(Package("small"), _Here(small), names, 60, 60.0, 2)
-    assert first[:2] == (names[0], 1) and second[:3] == (names[1], 1, {}) and len(second[3]) == 2
-    assert {(way, name.rpartition("_")[2]) for way, name in map(str.split, first[2])} == {
-        (way, test) for way in ("first", "again") for test in ("differs", "crash", "after")
-    }
-
-
-def test_tests_that_do_not_run_with_numpy(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suites, "ROOT", f"{suites.ROOT}:{small}")
-    (small / "small" / "tests" / "test_small.py").write_text("import no_such_module_1")
-    with pytest.raises(CannotRun, match=r"tests of small do not run with plain NumPy.*no_such_module_1"):
-        compare(Package("small"), _Here(small))
-    (small / "small" / "tests" / "test_small.py").write_text("def test_it(): assert False, 'never'")
-    with pytest.raises(CannotRun, match=r"no test of small passes with plain NumPy: .*never"):
-        compare(Package("small"), _Here(small))
-    (small / "small" / "tests" / "test_small.py").write_text("")
-    with pytest.raises(CannotRun, match="no test"):
-        run_tests(Path(sys.executable), small, ["small"], [], (), 60)
-
-
-def test_packages_are_known_by_both_names() -> None:
-    assert package_of("pywt") is package_of("pywavelets") is PACKAGES[0]
-    assert package_of("scikit_image") is package_of("skimage") and package_of("other") == Package("other")
-
-
-def test_the_command_says_what_it_cannot_do(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, result: Result
-) -> None:
-    def refuse(package: Package) -> Any:
-        raise CannotRun(f"{package.name} cannot be installed: no such thing")
-
-    monkeypatch.setattr(command, "environment_of", refuse)
-    assert command.main(["nonsense"]) == 1
-    assert "nonsense cannot be installed: no such thing" in capsys.readouterr().out
-    monkeypatch.setattr(command, "environment_of", lambda package: None)
-    monkeypatch.setattr(command, "compare", lambda *_: result)
-    monkeypatch.setattr(command, "RESULTS", tmp_path / "results.json")
-    page = tmp_path / "packages.md"
-    assert command.main(["small", "--docs", str(page)]) == 1
-    assert "| small | 1.0 |" in page.read_text() and command._stored()["small"] == result
-    for words in ([], ["small", "--docs", str(page), "--tests-too"]):
-        with pytest.raises(SystemExit):
-            command.main(words)
-
-
-def test_an_environment_has_what_dcarray_needs() -> None:
-    needs = environments._requirements(Package("some", requirements=("other",)))
-    assert needs[0] == "some" and "other" in needs and any(need.startswith("llvmlite") for need in needs)
-    assert next(need for need in needs if need.startswith("numpy")).startswith("numpy==")

@@ -30,14 +30,6 @@ def suite(folder: Path) -> Path:
     return folder
 
 
-def test_the_lines_of_a_suite(tmp_path: Path) -> None:
-    found = {one.name: one for one in pythran.benches(suite(tmp_path))}
-    assert [*found] == ["fails", "lagged", "lagged 2"]
-    assert found["lagged"].call == "lagged(x, 3)" and found["lagged"].setup.startswith(
-        "import numpy as np\nn = 4000"
-    )
-
-
 def test_the_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,9 +52,3 @@ def test_a_wrong_result_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     told: list[str] = []
     assert pythran.main(["--suite", str(suite(tmp_path)), "lagged 2"], told.append) == 1
     assert any("**wrong**: it is 1 and 2" in line for line in told)
-
-
-def test_what_is_no_checkout_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        pythran.main(["--suite", str(tmp_path)])
-    assert "no folder" in capsys.readouterr().err

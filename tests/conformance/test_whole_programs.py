@@ -1,7 +1,6 @@
 """Random source programs and those written by hand: how they are compared, and that they agree."""
 
 import ast
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,7 @@ import pytest
 from conformance.whole_programs import __main__ as command
 from conformance.whole_programs.cases import CASES
 from conformance.whole_programs.more_scenes import ALL_SCENES
-from conformance.whole_programs.reducing import reduced
-from conformance.whole_programs.running import Runs, decorated, difference_of
+from conformance.whole_programs.running import Runs, difference_of
 from conformance.whole_programs.writer import HEAD, kinds, program
 
 WAYS = ("run", "decorated", "module")
@@ -27,11 +25,6 @@ def _parameters() -> list[Any]:
 @pytest.mark.parametrize(("way", "source"), _parameters())
 def test_accelerated_programs_do_as_they_are_written(way: str, source: str) -> None:
     assert list(Runs().differences(source, (way, "eager"))) == []
-
-
-def test_programs_are_the_same_every_time() -> None:
-    assert [program(k) for k in range(20)] == [program(k) for k in range(20)]
-    assert len({program(k) for k in range(20)}) == 20
 
 
 def test_every_kind_of_scene_is_written_and_is_python() -> None:
@@ -51,28 +44,6 @@ def test_differences() -> None:
     wrapped = "dcarray.api.array.ndarray f8"
     assert difference_of("numpy.ndarray f8", wrapped) is None
     assert difference_of("numpy.ndarray f8", wrapped, types=True) is not None
-
-
-def test_what_computes_is_decorated() -> None:
-    text = decorated(
-        "def f(): pass\nclass A:\n    def g(self): pass\n    def h(self): yield\ndef main(): pass\n"
-    )
-    lines = text.splitlines()
-    assert [lines[k + 1].strip() for k, line in enumerate(lines) if "@dc.accelerate" in line] == [
-        "def f(): pass",
-        "def g(self): pass",
-    ]
-
-
-def test_a_program_is_made_smaller() -> None:
-    body = ["b = a", "for k in range(3):", "    b += 1", "return b"]
-    source = "\n".join([HEAD, "", "def f(a):", *(f"    {line}" for line in body), "", "f(1)", "f(2)", ""])
-
-    def differs(text: str) -> bool:
-        return "b += 1" in text.partition(HEAD)[2]
-
-    small = reduced(source, differs).partition(HEAD)[2]
-    assert re.sub(r"\s+", " ", small).strip() == "def f(a): b += 1"
 
 
 @pytest.mark.parametrize("whole", [False, True])
