@@ -3,12 +3,12 @@
 import ast
 import graphlib
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fresh import python
 
 ROOT = Path(__file__).resolve().parents[1]
 LAYERS = {"ir": "dcarray.ir", "lowering": "dcarray.lowering", "comm": "dcarray.comm", "dcarray": "dcarray"}
@@ -203,7 +203,7 @@ def test_a_single_process_never_loads_the_distributed_packages() -> None:
         "print(float((x * x).sum()), dc.linspace(0, 1, 9)[1], np.cumsum(x)[3])\n"
         "print(*sorted(m for m in sys.modules if m.startswith(('dcarray.comm', 'dcarray.distributed.'))))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    done = python("-c", code, cwd=ROOT)
     assert done.stdout.splitlines()[1:] == [""], done.stdout
 
 
@@ -214,7 +214,7 @@ def test_dir_shows_public_names_alone() -> None:
         "named = {n for n in dir(dc) if not n.startswith('__')} - {'map'}  # Python's is kept\n"
         "print(*sorted(named - set(dc.__all__) - {n for n in dir(np) if not n.startswith('_')}))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    done = python("-c", code, cwd=ROOT)
     assert done.stdout.strip() == ""
 
 
@@ -283,7 +283,7 @@ def test_import_is_light() -> None:
         "heavy = {'llvmlite', 'sympy', 'scipy', 'matplotlib', 'jax', 'numba'}\n"
         "print(*sorted(heavy & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    done = python("-c", code, cwd=ROOT)
     assert done.stdout.strip() == ""
 
 
@@ -297,7 +297,7 @@ def test_nothing_of_devices_is_loaded_before_one_is_asked_for() -> None:
         "roots = ('pyopencl', 'cupy', 'cuda', 'dcarray.offload', f'{gpu}.opencl', f'{gpu}.cuda')\n"
         "print(*sorted(m for m in sys.modules if m.startswith(roots)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    done = python("-c", code, cwd=ROOT)
     assert done.stdout.splitlines()[1:] == [""], done.stdout
 
 
@@ -312,7 +312,7 @@ def test_only_devices_import_their_vendors_packages() -> None:
 @pytest.mark.parametrize("layer", ["ir", "lowering", "comm"])
 def test_a_layer_refuses_its_bare_name(layer: str) -> None:
     code = f"import sys; sys.path.insert(0, '.'); import {layer}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    done = python("-c", code, status=None, cwd=ROOT)
     assert done.returncode != 0
     assert f"dcarray.{layer}" in done.stderr
 

@@ -1,11 +1,10 @@
 """Parallel loops over tiles."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 
 import comm_pmap
 import pytest
+from fresh import python
 from launching import ROOT, launch, needs_mpi
 
 import dcarray as dc
@@ -78,9 +77,7 @@ def test_ranks_that_disagree() -> None:
 
 @pytest.mark.parametrize("ranks", [1, 5])
 def test_example_simulated(ranks: int) -> None:
-    line = [sys.executable, "examples/tiles.py", "--pulses", "24", "--ranks", str(ranks)]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
+    done = python("examples/tiles.py", "--pulses", "24", "--ranks", ranks, cwd=ROOT)
     assert "as one process has it" in done.stdout
 
 

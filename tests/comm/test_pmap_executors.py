@@ -4,8 +4,6 @@ import importlib.util
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
@@ -13,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fresh import python
 from launching import ROOT, launch, needs_mpi
 
 import dcarray as dc
@@ -144,8 +143,6 @@ def test_a_pool_of_mpi(spawned: bool) -> None:
 def test_example_whose_worker_is_killed(arguments: list[str]) -> None:
     if not arguments and importlib.util.find_spec("distributed") is None:
         pytest.skip("Dask's `distributed` is not installed")
-    line = [sys.executable, "examples/pmap_dask.py", *arguments]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=200, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
+    done = python("examples/pmap_dask.py", *arguments, cwd=ROOT)
     assert ("Dask, two workers" if not arguments else "a pool of processes") in done.stdout
     assert "was killed in tile 20; 40 results" in done.stdout and "right" in done.stdout

@@ -4,8 +4,6 @@ import abc
 import copy
 import functools
 import pickle
-import subprocess
-import sys
 import threading
 import types
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from callers import together
+from fresh import python
 from numpy import linspace, ndarray
 from numpy.linalg import norm
 
@@ -427,7 +426,7 @@ print(counterpart(default_rng) is dc.random.default_rng, counterpart(np.absolute
 
 
 def test_numpys_modules_are_not_imported_for_their_names() -> None:
-    out = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, check=True).stdout
+    out = python("-c", LATE).stdout
     assert out.split("\n")[:2] == ["", "True True"]
 
 

@@ -1,12 +1,11 @@
 """What is given to us and handed out, and what goes straight to NumPy where it does all of it."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from fresh import python
 
 import dcarray as dc
 from dcarray.core.native import BUILT
@@ -63,9 +62,7 @@ assert len(store.FAMILIES.families) <= 2 * store._LEAST_SWEPT, len(store.FAMILIE
 assert store.FAMILIES.forget() == store._LEAST_SWEPT
 assert all(store.FAMILIES.find(store.owner(x._evaluated())) is not None for x in kept)
 """
-    subprocess.run(
-        [sys.executable, "-c", code], check=True
-    )  # what other tests keep changes when that is done
+    python("-c", code)  # what other tests keep changes when that is done
 
 
 def test_dates_and_texts_are_given_and_taken_back() -> None:

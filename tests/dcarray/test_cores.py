@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fresh import python
 
 import dcarray as dc
 from dcarray.core import config, cores
@@ -201,8 +202,7 @@ print("fine")
 @needs_lists
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_forked_workers_and_services() -> None:
-    command = [sys.executable, "-W", "ignore", "-c", FORKS]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = python("-W", "ignore", "-c", FORKS)
     assert done.stdout == "fine\n", done.stderr
 
 

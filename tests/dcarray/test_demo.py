@@ -1,10 +1,10 @@
 """The demo on a small grid, and the command line."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from fresh import python
 from made_up_device import MadeUpDevice, make_up
 
 from dcarray.__main__ import main
@@ -41,11 +41,9 @@ def test_terrain_does_not_know_dcarray() -> None:
 
 
 def test_info_and_usage() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "dcarray", "info"], capture_output=True, text=True, check=True
-    )
+    done = python("-m", "dcarray", "info")
     assert "numpy" in done.stdout
-    bad = subprocess.run([sys.executable, "-m", "dcarray", "nonsense"], capture_output=True, text=True)
+    bad = python("-m", "dcarray", "nonsense", status=None)
     assert bad.returncode == 2
     assert "cache,compile,demo,doctor,export,hints,info,run" in bad.stderr
     with pytest.raises(SystemExit):

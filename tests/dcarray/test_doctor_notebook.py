@@ -2,14 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
 import time
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fresh import python
 
 from dcarray.inspect.doctor.notebook import _Child
 
@@ -35,11 +34,7 @@ def _session(folder: Path, *cells: str, **environment: str) -> list[tuple[str, l
     script.write_text(SESSION)
     given.write_text(json.dumps(cells))
     more = {"IPYTHONDIR": str(folder), "DCARRAY_CACHE_DIR": str(folder / "cache"), **environment}
-    done = subprocess.run(
-        [sys.executable, str(script), str(given), str(out)],
-        env={**os.environ, **more}, capture_output=True, text=True, timeout=200,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    python(script, given, out, **more)
     return [(printed, shown) for printed, shown in json.loads(out.read_text())]
 
 
@@ -120,7 +115,7 @@ def test_without_ipython_there_is_a_clear_error() -> None:
     code = (
         "import sys, dcarray\nsys.modules['IPython.core.error'] = None\ndcarray.load_ipython_extension(None)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = python("-c", code, status=None)
     assert done.returncode == 1
     assert "ImportError: %%dcarray needs IPython: pip install 'dcarray[notebook]'" in done.stderr
 

@@ -8,6 +8,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from fresh import python
 
 import dcarray as dc
 from dcarray.core import own_files
@@ -16,14 +17,7 @@ from dcarray.plans import server
 
 def run(code: str, **environment: str) -> str:
     """Return what a fresh process prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-        timeout=200,
-    )
-    assert done.returncode == 0, done.stderr
+    done = python("-c", code, **environment)
     return done.stdout
 
 

@@ -1,13 +1,12 @@
 """The floor: kept memory and shared loops beneath NumPy, each in a process of its own."""
 
 import os
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import numpy as np
 import pytest
+from fresh import python
 from resident import resident
 
 from dcarray.core.native import BUILT
@@ -26,11 +25,7 @@ BIG = 1 << 21  # elements: 16 MiB of float64
 def run(program: str, **environment: str) -> list[str]:
     """Run a program on the floor and return the lines that it prints."""
     text = textwrap.dedent(BEGIN) + textwrap.dedent(program)
-    done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, timeout=120,
-        env={**os.environ, "OMP_NUM_THREADS": "2", **environment},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    done = python("-c", text, **{"OMP_NUM_THREADS": "2", **environment})
     return done.stdout.splitlines()
 
 
@@ -426,10 +421,7 @@ def test_the_floor_comes_with_numpy(tmp_path: Path) -> None:
         "import numpy as np\nfrom dcarray.core import floor\n"
         "print(type(np.__loader__).__name__, np.__spec__.loader is np.__loader__, *floor.parts())\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "dcarray", "run", str(script)], capture_output=True, text=True, check=True,
-        env={**os.environ, "DCARRAY_FLOOR": "calls"},
-    )  # fmt: skip
+    done = python("-m", "dcarray", "run", script, DCARRAY_FLOOR="calls")
     assert done.stdout == "True False\nSourceFileLoader True calls\n"
 
 
@@ -450,6 +442,5 @@ def test_a_hot_program_that_cannot_import_numpy_is_pythons(tmp_path: Path) -> No
         print(found, sys.modules["numpy"])
         """)
     )
-    words = [sys.executable, "-m", "dcarray", "run", str(script)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    done = python("-m", "dcarray", "run", script)
     assert (done.stdout, done.stderr) == ("798 None\n", "")

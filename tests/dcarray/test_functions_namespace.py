@@ -2,12 +2,11 @@
 
 import inspect
 import pickle
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
+from fresh import python
 
 import dcarray as dc
 
@@ -100,7 +99,7 @@ def test_sub_namespaces_import():
         "import dcarray.linalg as la, dcarray.random, dcarray.fft; from dcarray.linalg import norm;"
         "import dcarray; assert dcarray.linalg is la; assert norm([3.0, 4.0]) == 5"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    python("-c", code)
 
 
 REDUCED = [

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fresh import python
 
 import dcarray as dc
 from dcarray.inspect.hint_stubs import stub
@@ -144,9 +145,7 @@ def test_what_it_writes_compiles(folder: Path) -> None:
 def test_a_script_that_fails(folder: Path) -> None:
     broken = FUNCTIONS + "stencil(np.ones(5), np.ones(5), 1)\nstencil(np.ones(5), None, 1)\n"
     (folder / "script.py").write_text(broken)
-    plain = subprocess.run(
-        [sys.executable, "script.py"], capture_output=True, text=True, cwd=folder, check=False
-    )
+    plain = python("script.py", status=None, cwd=folder)
     done = run(folder, "-o", "-", "script.py")
     assert done.returncode == plain.returncode == 1
     assert "# def stencil(u: dc.types.float64[M], v, steps: int): ..." in done.stdout
@@ -356,9 +355,7 @@ def test_compile_finds_the_stub(used: Path) -> None:
 
 @pytest.mark.parametrize("words", [[], ["wrong"]])
 def test_run_finds_the_stub(used: Path, words: list[str]) -> None:
-    plain = subprocess.run(
-        [sys.executable, "used.py", *words], capture_output=True, text=True, cwd=used, check=False
-    )
+    plain = python("used.py", *words, status=None, cwd=used)
     done = command(used, "run", "used.py", *words)
     assert done.stdout == plain.stdout and done.returncode == plain.returncode == 0 and not done.stderr
 

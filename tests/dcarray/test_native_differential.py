@@ -1,10 +1,9 @@
 """Random programs with the C extension and without: the same values, dtypes, errors and warnings."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from fresh import python
 
 from dcarray.core.native import BUILT
 
@@ -44,9 +43,7 @@ with np.errstate(all="ignore"), dc.options(jit="off"):
 
 
 def outcomes(which: str) -> list[str]:
-    command = [sys.executable, "-c", OUTCOMES, which, str(PROGRAMS)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = python("-c", OUTCOMES, which, PROGRAMS, cwd=ROOT)
     return done.stdout.splitlines()
 
 

@@ -2,12 +2,12 @@
 
 import gc
 import operator
-import subprocess
 import sys
 from typing import Any
 
 import numpy as np
 import pytest
+from fresh import python
 
 import dcarray as dc
 from dcarray.core import window
@@ -180,9 +180,7 @@ def test_everything_works_without_the_module() -> None:
     if sys.modules.get("dcarray._native.extension", here) is None:
         pytest.skip("this is the run without it")
     others = [here.replace("native_module", name) for name in ("like_ndarray", "functions_views")]
-    command = [sys.executable, "-c", WITHOUT, here, *others]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
-    assert done.returncode == 0, done.stdout[-3000:]
+    python("-c", WITHOUT, here, *others)
 
 
 def test_windows_of_slices() -> None:
@@ -477,4 +475,4 @@ assert not missing, missing
         "dc.roll",
         "import dcarray.api.functions.histograms",
     ):
-        subprocess.run([sys.executable, "-c", program.format(first)], check=True)
+        python("-c", program.format(first))

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from fresh import python
 
 from dcarray.lowering.runtime import perf_map
 
@@ -107,11 +108,7 @@ def test_names_of_python_and_ours_are_in_one_file() -> None:
         "    perf_map.note([perf_map.Function('phase0', 0x1000, 0x20)])\n"
         "later()\nprint(os.getpid())\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-X", "perf", "-c", code],
-        env={**os.environ, "DCARRAY_PERF_MAP": "1"}, capture_output=True, text=True, timeout=200,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    done = python("-X", "perf", "-c", code, DCARRAY_PERF_MAP="1")
     names = [name for _, _, name in _entries(int(done.stdout))]
     found = [name for name in names if name.startswith(("py::early", "dcarray::", "py::later"))]
     assert found == ["py::early:<string>", "dcarray::f.kernel1.phase0:x.py:1", "py::later:<string>"]

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fresh import python
 
 import dcarray as dc
 from dcarray.core import cores
@@ -560,9 +561,7 @@ def test_what_was_left_undone_is_answered_at_once(monkeypatch, tmp_path):
 def test_a_planning_process_serves_one_program_after_the_other(short_folder):
     told = []
     for number in range(3, 9):  # one that gets no processor for some seconds after its program ends
-        words = [sys.executable, "-c", textwrap.dedent(LEAVES), str(number)]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0, done.stderr
+        done = python("-c", textwrap.dedent(LEAVES), number)
         told.append(done.stdout.split())
         if told[-2:-1] == told[-1:]:
             break

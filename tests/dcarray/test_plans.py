@@ -1,11 +1,10 @@
 """What becomes of recorded programs: kernels, copies, compilations; and when a plan must not be reused."""
 
-import subprocess
-import sys
 import textwrap
 
 import numpy as np
 import pytest
+from fresh import python
 
 import dcarray as dc
 from dcarray.plans import templates
@@ -167,10 +166,7 @@ _CHILD = """
 
 def test_a_second_process_compiles_nothing(tmp_path):
     def child():
-        done = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(_CHILD), str(tmp_path / "cache")],
-            capture_output=True, text=True, timeout=120, check=True,
-        )  # fmt: skip
+        done = python("-c", textwrap.dedent(_CHILD), tmp_path / "cache")
         return done.stdout.split()
 
     first, second = child(), child()

@@ -4,7 +4,6 @@ import gc
 import os
 import signal
 import subprocess
-import sys
 import textwrap
 import threading
 import weakref
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fresh import python
 from resident import resident
 
 import dcarray as dc
@@ -130,9 +130,7 @@ def test_an_array_passes_between_threads_mid_way():
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120
-    )
+    return python("-c", textwrap.dedent(code), status=None)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

@@ -1,8 +1,9 @@
 """Routines are compiled by the process that plans, and found in the cache folder by the next one."""
 
-import subprocess
 import sys
 import textwrap
+
+from fresh import python
 
 import dcarray as dc
 from dcarray.execution import routines
@@ -29,9 +30,7 @@ CHILD = """
 
 
 def child(folder):
-    words = [sys.executable, "-c", textwrap.dedent(CHILD), folder]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    done = python("-c", textwrap.dedent(CHILD), folder)
     return done.stdout.split()
 
 

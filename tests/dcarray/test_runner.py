@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fresh import python
 
 from dcarray.core.native import BUILT
 
@@ -379,7 +380,7 @@ def test_modules_that_hide_those_of_python(folder: Path, command: tuple[str, ...
     for name in ("ast", "token", "select", "signal", "random", "threading"):
         (folder / f"{name}.py").write_text("print(__name__)\nnames = 'its own'\n")
     (folder / "main.py").write_text("import ast, token, signal, random\nprint(ast.names, random.names)\n")
-    done = subprocess.run([sys.executable, *command, "main.py"], cwd=folder, capture_output=True, text=True)
+    done = python(*command, "main.py", status=None, cwd=folder)
     assert done.stdout == "ast\ntoken\nsignal\nrandom\nits own its own\n"
     assert bool(done.stderr) == ("--report" in command)
 

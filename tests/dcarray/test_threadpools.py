@@ -1,10 +1,9 @@
 """threadpoolctl sees our threads and limits them, whichever of the two is imported first."""
 
 import dataclasses
-import subprocess
-import sys
 
 import pytest
+from fresh import python
 
 import dcarray as dc
 from dcarray.core import config
@@ -87,7 +86,7 @@ with threadpoolctl.threadpool_limits(1):
     from dcarray.core import config
     print(config.current().threads)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    done = python("-c", program)
     assert done.stdout.split() == ["1", "[]", "1"], done.stderr
 
 
@@ -107,5 +106,5 @@ for _ in range(2):
     except ModuleNotFoundError as error:
         print(error.name)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    done = python("-c", program)
     assert done.stdout.split() == ["threadpoolctl"] * 2, done.stderr

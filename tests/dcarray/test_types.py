@@ -3,14 +3,13 @@
 import inspect
 import re
 import shutil
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+from fresh import python
 
 import dcarray as dc
 from dcarray.names import names
@@ -98,8 +97,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[int, str], list
     path.write_text("\n".join(lines))
     shutil.copytree(CACHE, folder / "cache")  # another run may use it at the same time
     options = ["--no-pretty", "--no-error-summary", "--cache-dir", str(folder / "cache")]
-    command = [sys.executable, "-m", "mypy", *options, str(path)]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    run = python("-m", "mypy", *options, path, status=None, cwd=ROOT)
     assert not run.stderr
     found: dict[int, str] = {}
     for line in run.stdout.splitlines():

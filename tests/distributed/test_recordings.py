@@ -1,13 +1,12 @@
 """Recordings on distributed arrays give NumPy's results; `rank_programs` has the programs."""
 
 import gc
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
 import rank_programs
+from fresh import python
 from launching import ROOT, launch, needs_mpi
 from simulated import on_ranks
 
@@ -241,9 +240,7 @@ def test_a_script_that_knows_nothing_of_ranks() -> None:
         3, "-m", "dcarray", "run", "--report", "examples/heat.py", "64", "6", DCARRAY_DISTRIBUTE_ABOVE="0"
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    alone = subprocess.run(
-        [sys.executable, "examples/heat.py", "64", "6"], capture_output=True, text=True, cwd=ROOT, check=True
-    )
+    alone = python("examples/heat.py", "64", "6", cwd=ROOT)
     (found, took), (wanted, _) = done.stdout.splitlines(), alone.stdout.splitlines()
     assert found == wanted and took.endswith(" s")
     assert "rank 2: " in done.stderr and done.stderr.count("dcarray report") == 1

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fresh import python
 from library_runs import SANITIZERS, under_sanitizers
 from program_runs import HEAD, loaded, module
 from symbolic_sources import FAMOUS, random_program
@@ -267,11 +268,9 @@ def test_statuses_of_c(tmp_path: Path) -> None:
 
 def test_the_example_from_c(tmp_path: Path) -> None:
     """The example of the documents: the command, the C compiler, the program; with all warnings."""
-    command = [
-        sys.executable, "-m", "dcarray", "compile", f"{EXAMPLES}/gemm.py:gemm", "-o", "out", "--stem",
-        "gemm",
-    ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
+    done = python(
+        "-m", "dcarray", "compile", f"{EXAMPLES}/gemm.py:gemm", "-o", "out", "--stem", "gemm", cwd=tmp_path
+    )
     assert [Path(line).name for line in done.stdout.splitlines()] == ["libgemm.so", "gemm.h", "gemm.py"]
     program = [
         "cc", "-Wall", "-Wextra", "-pedantic", "-Werror", str(EXAMPLES / "call_gemm.c"), "-Iout",
@@ -303,9 +302,7 @@ def test_headers_are_cpp_and_loaders_need_no_dcarray(tmp_path: Path) -> None:
     subprocess.run(["g++", "-Wall", "-Werror", "-fsyntax-only", "-Iout", "use.cpp"], cwd=tmp_path, check=True)
     code = "import sys; sys.modules['dcarray'] = None; import made, numpy as np\n"
     code += "print(made.functions(np.ones(2)).shape)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path / "out", capture_output=True, text=True, check=True
-    )
+    done = python("-c", code, cwd=tmp_path / "out")
     assert done.stdout == "(2,)\n"
 
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from fresh import python
 
 PROGRAM = """
 import faulthandler, os, signal, threading
@@ -152,7 +153,5 @@ thread.join()
 def test_forks_wait_for_nothing_of_their_own(files: dict[str, str], said: str, tmp_path: Path) -> None:
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    done = subprocess.run(
-        [sys.executable, "main.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60
-    )
+    done = python("main.py", status=None, cwd=tmp_path)
     assert (done.stdout, done.stderr) == (said, "")

@@ -2,7 +2,6 @@
 
 import gc
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -11,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from fresh import python
 from written import written
 
 from dcarray.core import native
@@ -234,7 +234,7 @@ time.sleep(0.2)
 
 def test_the_sampler_makes_no_frames_of_other_interpreters() -> None:
     pytest.importorskip("_xxsubinterpreters")
-    done = subprocess.run([sys.executable, "-c", INTERPRETERS], capture_output=True, text=True, timeout=120)
+    done = python("-c", INTERPRETERS, status=None)
     assert done.stdout == "2 True\n", done.stderr
 
 

@@ -1,9 +1,6 @@
 """Sites with plans made in the background, or found in the cache folder."""
 
-import os
 import re
-import subprocess
-import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -12,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fresh import python
 from written import written
 
 import dcarray as dc
@@ -323,9 +321,7 @@ def test_the_next_process_finds_the_plan(tmp_path: Path) -> None:
     (tmp_path / "loops_of_a_file.py").write_text(LONG)
     said = []
     for _ in range(2):
-        words = [sys.executable, "-c", textwrap.dedent(CHILD), str(tmp_path / "cache"), str(tmp_path)]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=120, env={**os.environ})
-        assert done.returncode == 0, done.stderr
+        done = python("-c", textwrap.dedent(CHILD), tmp_path / "cache", tmp_path)
         said.append(done.stdout.split())
     first, second = said
     assert first[1:] == ["1", first[2], "False", "False"] and int(first[2]) > 0

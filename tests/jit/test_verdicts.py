@@ -1,13 +1,12 @@
 """Verdicts: a script that gains nothing from compiled code runs without sites, but for one run in ten."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fresh import python
 
 import dcarray as dc
 from dcarray.jit.loops.sites import verdicts
@@ -81,8 +80,7 @@ def test_a_script_is_judged(tmp_path: Path) -> None:
         "def total(n):\n    for k in range(n):\n        n += k\n    return n\n"
     )
     for option, has_sites in ((), True), ((), False), (("--report",), True):
-        words = [sys.executable, "-m", "dcarray", "run", *option, str(script)]
-        found = subprocess.run(words, capture_output=True, text=True, check=True)
+        found = python("-m", "dcarray", "run", *option, script)
         assert found.stdout == f"45 {has_sites}\n"
         assert ("without --report it has no sites" in found.stderr) == bool(option)
 
@@ -93,6 +91,5 @@ def test_a_run_that_failed_is_no_evidence(tmp_path: Path) -> None:
         "import os, sys\nprint('dcarray.jit.loops.sites.site' in sys.modules)\nif os.getenv('FAIL'): 1 / 0\n"
     )
     for variables, has_sites in ({"FAIL": "1"}, True), ({}, True), ({}, False):
-        words = [sys.executable, "-m", "dcarray", "run", str(script)]
-        found = subprocess.run(words, capture_output=True, text=True, env={**os.environ, **variables})
+        found = python("-m", "dcarray", "run", script, status=None, **variables)
         assert (found.stdout, found.returncode) == (f"{has_sites}\n", len(variables))

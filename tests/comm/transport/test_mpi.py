@@ -1,9 +1,7 @@
 """Programs of real processes under MPI, where it is installed."""
 
-import subprocess
-import sys
-
 import pytest
+from fresh import python
 from launching import ROOT, launch, needs_mpi
 
 import dcarray as dc
@@ -69,9 +67,7 @@ def test_examples(command: str, said: str) -> None:
     ["heat_messages.py --n 60 --steps 20", "jacobi_messages.py --n 40 --steps 10", "summa.py 30 20 25"],
 )
 def test_examples_simulated(command: str, ranks: int) -> None:
-    line = [sys.executable, *f"examples/{command} --ranks {ranks}".split()]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
+    done = python(*f"examples/{command} --ranks {ranks}".split(), cwd=ROOT)
     assert "NumPy has it" in done.stdout or "one process's result" in done.stdout
 
 

@@ -2,7 +2,6 @@
 
 import contextvars
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fresh import python
 
 import dcarray as dc
 from dcarray.comm.transport import simulated_ranks
@@ -286,7 +286,7 @@ try:
 finally:  # what ends the process must not take memory from a rank that still computes
     print([thread.name for thread in threading.enumerate() if thread.name.startswith("rank")])
 """
-    done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, timeout=15)
+    done = python("-c", line, status=None)
     assert done.returncode == -signal.SIGINT
     assert done.stdout.split() == ["[]"]
     assert "KeyboardInterrupt" in done.stderr

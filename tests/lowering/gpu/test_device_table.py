@@ -2,12 +2,11 @@
 
 import importlib.util
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from devices import needs_opencl
+from fresh import python
 
 from dcarray.lowering.gpu import devices
 from dcarray.lowering.gpu.opencl import vendors
@@ -17,10 +16,7 @@ FRESH = "from dcarray.lowering.gpu import devices; print(devices.find(), devices
 
 
 def _process(code: str, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **environment}
-    )
-    assert done.returncode == 0, done.stderr
+    done = python("-c", code, **environment)
     return done.stdout
 
 
