@@ -3,22 +3,15 @@
 import cmath
 import random
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
+from outcomes import outcome
 from written import written
 
 import dcarray as dc
 from dcarray.jit.loops.operations import complex_functions
 from dcarray.jit.loops.syntax.supported import CMATH
-
-
-def outcome(f: Any, *args: Any) -> Any:
-    try:
-        return repr(f(*args))
-    except Exception as error:
-        return type(error), str(error)
 
 
 def compiled(value: str, z: list[complex], s: complex = 1.5 - 0.5j) -> bool:
@@ -34,8 +27,8 @@ def f(x, s):
 """
     before = dc.report().loops
     with dc.options(jit="eager", cache_dir=None):
-        got = outcome(dc.accelerate(written(text)), z, s)
-    assert got == outcome(written(text), z, s)
+        got = outcome(dc.accelerate(written(text)), (z, s))
+    assert got == outcome(written(text), (z, s))
     return dc.report().loops > before
 
 

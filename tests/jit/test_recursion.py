@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from outcomes import outcome
 from written import written
 
 import dcarray as dc
@@ -302,27 +303,14 @@ def program(arguments: str, text: str, loop: str = LOOP, begin: str = "") -> Any
     return written(text, np=np, math=math, cache=cache)
 
 
-def outcome(f: Any, n: int) -> Any:
-    try:
-        value = f(n)
-        plain = tuple([one.tolist() if isinstance(one, np.ndarray) else one for one in _items(value)])
-        return plain, [type(one) for one in _items(value)], [type(x) for one in plain for x in _items(one)]
-    except Exception as error:
-        return type(error), str(error)
-
-
-def _items(value: Any) -> Any:
-    return value if type(value) in (tuple, list) else (value,)
-
-
 @pytest.mark.parametrize("name", [*COMPILED, *ARRAYS])
 def test_loops_that_call_them(name: str) -> None:
     begin, call, text = ARRAYS.get(name) or ("", *COMPILED[name])
     plain, f = (program(call, text, LOOP_OF_ARRAYS if name in ARRAYS else LOOP, begin) for _ in range(2))
-    want, f = outcome(plain, 20), dc.accelerate(f)
-    assert outcome(f, 20) == want
+    want, f = outcome(plain, (20,)), dc.accelerate(f)
+    assert outcome(f, (20,)) == want
     before = settle().loops
-    assert outcome(f, 20) == want
+    assert outcome(f, (20,)) == want
     assert settle().loops == before + 1
 
 
@@ -331,8 +319,8 @@ def test_what_python_does(name: str) -> None:
     plain = program(*PYTHONS[name])
     f = dc.accelerate(program(*PYTHONS[name]))
     for _ in range(3):
-        want = outcome(plain, 20)
-        assert outcome(f, 20) == want
+        want = outcome(plain, (20,))
+        assert outcome(f, (20,)) == want
 
 
 def test_lists_of_ever_new_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -417,6 +405,6 @@ def test_random_functions(seed: int) -> None:
     text = random_function(random.Random(seed))
     begin = "x, y = np.linspace(0.0, 3.0, 4), [3, 1, 4, 1, 5, 9]"
     plain, f = (program("g(k % 6, k * 0.5, x, y)", text, LOOP_OF_ARRAYS, begin) for _ in range(2))
-    want, g = outcome(plain, 12), dc.accelerate(f)
+    want, g = outcome(plain, (12,)), dc.accelerate(f)
     for _ in range(2):
-        assert outcome(g, 12) == want, text
+        assert outcome(g, (12,)) == want, text
