@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import comm_failing_work
-import comm_whole_arrays
 import numpy as np
 from comm_layouts import scatter
 
@@ -389,13 +388,6 @@ def distributed_arrays() -> None:
         to[1:-1, 1:-1] = 0.25 * (of[2:, 1:-1] + of[:-2, 1:-1] + of[1:-1, 2:] + of[1:-1, :-2])
     assert np.array_equal(np.asarray(x), a)
     assert np.isclose(float((x * y).sum()), (a * b).sum())
-
-
-@program
-def whole_arrays() -> None:
-    for check in comm_whole_arrays.CHECKS:
-        for seed in range(12):
-            check(random.Random(seed))
 
 
 if __name__ == "__main__":

@@ -63,6 +63,11 @@ CLOSE: dict[str, Call] = {
     "cut": lambda x, y, i: np.fft.ifft(y, 10, norm="forward"),
     "rfft": lambda x, y, i: np.fft.rfft(y, 48),
     "irfft": lambda x, y, i: np.fft.irfft(y),
+    "fft2": lambda x, y, i: np.fft.fft2(np.nan_to_num(x)),
+    "ifftn": lambda x, y, i: np.fft.ifftn(np.nan_to_num(x)),
+    "rfft2": lambda x, y, i: np.fft.rfft2(np.nan_to_num(x)),
+    "irfftn": lambda x, y, i: np.fft.irfftn(np.nan_to_num(x)),
+    "running products": lambda x, y, i: np.cumprod(x, axis=-1),
 }  # fmt: skip
 
 

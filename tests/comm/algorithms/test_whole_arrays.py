@@ -1,26 +1,12 @@
-"""Distributed forms of NumPy's functions on simulated ranks; `test_mpi` has the same checks under MPI."""
-
-import random
-from collections.abc import Callable
+"""Folds of distributed arrays: what travels, and how exact sums are."""
 
 import numpy as np
-import pytest
-from comm_whole_arrays import CHECKS
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import dcarray as dc
 from dcarray.comm import Layout, ProcessGrid
 from dcarray.comm.algorithms.reductions import reduction
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.transport import simulated_ranks
-
-
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@settings(max_examples=10, deadline=None, derandomize=True)
-@given(ranks=st.integers(1, 12), seed=st.integers(0, 10**6))
-def test_as_numpy(check: Callable[[random.Random], None], ranks: int, seed: int) -> None:
-    dc.comm.run(ranks, lambda: check(random.Random(seed)))
 
 
 def test_a_large_fold_is_shared_out_and_sends_each_part_once() -> None:

@@ -124,3 +124,10 @@ def test_shared_memory_and_read_only_arrays() -> None:
         y.flags.writeable = False
         with pytest.raises(ValueError, match="read-only"):
             y[np.array([1])] = 3
+
+
+@on_ranks(2)
+def test_results_are_used_further() -> None:
+    with dc.options(distribute_above=0, jit="eager", eager_below=0):
+        found = np.take(dc.distribute(TABLE), np.array([3, -1, 3]), axis=1) + 1
+        assert np.array_equal(found, np.take(TABLE, [3, -1, 3], axis=1) + 1)
