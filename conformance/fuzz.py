@@ -179,8 +179,8 @@ def supervised(mode: str, seeds: range, size: int = CHUNK, tell: Callable[[str],
         Called with the text about each program that differs or crashes.
     """
     outcome = Outcome(mode)
-    progress = Progress(len(seeds))
     start, next_seed = time.monotonic(), seeds.start
+    shown = start
     try:
         while next_seed < seeds.stop:
             part = range(next_seed, min(next_seed + size, seeds.stop))
@@ -190,7 +190,9 @@ def supervised(mode: str, seeds: range, size: int = CHUNK, tell: Callable[[str],
                     at = said
                     outcome.programs = at - seeds.start
                     outcome.seconds = time.monotonic() - start
-                    progress.show(outcome)
+                    if start + outcome.seconds > shown + 60:
+                        shown = start + outcome.seconds
+                        print(f"{outcome}, of {len(seeds):,}", file=sys.stderr, flush=True)
                 elif said is None:
                     done = True
                 else:
@@ -207,33 +209,7 @@ def supervised(mode: str, seeds: range, size: int = CHUNK, tell: Callable[[str],
     except KeyboardInterrupt:
         outcome.stopped = True
     outcome.seconds = time.monotonic() - start
-    progress.end()
     return outcome
-
-
-class Progress:
-    """A progress line on standard error: every second on a terminal, every minute elsewhere."""
-
-    def __init__(self, total: int) -> None:
-        self.total = total
-        self.terminal = sys.stderr.isatty()
-        self.shown = time.monotonic()
-
-    def show(self, outcome: Outcome) -> None:
-        """Write the line, unless the last one was written too recently."""
-        now = time.monotonic()
-        if now - self.shown < (1 if self.terminal else 60):
-            return
-        self.shown = now
-        rate = outcome.programs / max(outcome.seconds, 1e-9)
-        line = f"{outcome}, of {self.total:,} ({rate:.0f}/s)"
-        line = f"\r{line}" if self.terminal else f"{line}\n"
-        print(line, end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Erase the line on a terminal."""
-        if self.terminal:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 # ---- the document ------------------------------------------------------------------------------------
@@ -283,7 +259,6 @@ def main(arguments: list[str] | None = None) -> int:
         "--device", metavar="NAME", help="where wrapped arrays are; programs that a device serves otherwise"
         " than NumPy are counted, but not run"
     )  # fmt: skip
-    parser.add_argument("--chunk", type=int, default=CHUNK, metavar="N", help="programs of one process")
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="add the counts to those of other runs there"
     )
@@ -291,8 +266,8 @@ def main(arguments: list[str] | None = None) -> int:
         "--docs", type=Path, metavar="FILE", help="write the section on all runs in --json there"
     )
     chosen = parser.parse_args(arguments)
-    if chosen.examples < 1 or chosen.chunk < 1:
-        parser.error("--examples and --chunk must be at least 1")
+    if chosen.examples < 1:
+        parser.error("--examples must be at least 1")
     if chosen.docs is not None and chosen.json is None:
         parser.error("--docs needs --json")
     if chosen.device is not None:
@@ -303,7 +278,7 @@ def main(arguments: list[str] | None = None) -> int:
     seeds = range(chosen.seed, chosen.seed + chosen.examples)
     outcomes = []
     for mode in modes:
-        outcomes.append(supervised(mode, seeds, chosen.chunk, lambda text: print(text, flush=True)))
+        outcomes.append(supervised(mode, seeds, tell=lambda text: print(text, flush=True)))
         print(outcomes[-1], flush=True)
         if outcomes[-1].stopped:
             break
