@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from outcomes import outcome
 from written import written
 
 import dcarray as dc
@@ -501,21 +502,14 @@ OTHERS = {
 HEAD = {"np": np, "math": math}
 
 
-def outcome(f: Any, n: int) -> Any:
-    try:
-        return f(n)
-    except Exception as error:
-        return type(error), str(error)
-
-
 def ran(text: str, count: int = 3) -> int:
     """Compare a program plainly and accelerated, called several times; returns how many of its loops and runs
     of statements ran as compiled code."""
-    want = [repr(outcome(written(text, **HEAD), 30 + k)) for k in range(count)]
+    want = [outcome(written(text, **HEAD), (30 + k,)) for k in range(count)]
     f = written(text, **HEAD)
     accelerated = dc.accelerate(f)
     before = settle().loops + settle().runs
-    assert [repr(outcome(accelerated, 30 + k)) for k in range(count)] == want
+    assert [outcome(accelerated, (30 + k,)) for k in range(count)] == want
     for one in list(f.__globals__.values()):
         if type(one) is type(f):
             remove_sites(one)

@@ -149,44 +149,6 @@ def test_random_programs(first: int) -> None:
     assert loops >= 4
 
 
-MIXED = """
-t[i] = A[i][0] * 0.5
-t[i] = t[i] + x[0] * 0.5
-t[i] += A[i][1] * 1.5 - B[i][2] * 0.5
-s += A[i][0] * 0.5
-t[i] = A[i][0]
-t[i] = A[i][0] * 2
-t[i] = A[i][0] / B[0][0]
-t[i] = A[i][0] ** 2.0
-t[i] = max(A[i][0], 0.5)
-t[i] = 1.0 if A[i][0] < x[1] else -0.0
-t[i] = -A[i][0] * 0.5
-t[i] = abs(A[i][0]) + 0.5
-s = s + t[i]
-for v in A[i]: s += v * 1.0
-for j in range(3): t[j] = 0.25 * B[j][i % 5]
-if A[i][0] > 0: t[i] = 0.5
-""".strip().splitlines()
-
-
-@pytest.mark.parametrize("first", range(0, 60, 15))
-def test_random_programs_on_mixed_lists(first: int) -> None:
-    """Some numbers are ints; an int stays one unless a float is assigned."""
-    loops = 0
-    for seed in range(first, first + 15):
-        r = random.Random(seed)
-
-        def some(values: list[float], r: random.Random = r) -> list[float]:
-            return [r.choice([r.randint(-3, 3), x]) for x in values]
-
-        lines = ["def f(A, B, x, t, s):", f"    for i in range({r.choice([6, 6, 6, 4, 0])}):"]
-        lines += ["        " + line for line in r.choices(MIXED, k=r.randint(1, 3))]
-        lists = [some(row) for row in rows(r, N, M)], [some(row) for row in rows(r, N, M)]
-        x, t = some(rows(r, 1, M)[0]), r.choice([[0] * N, some([0.5] * N), [0.5] * N])
-        loops += both("\n".join([*lines, "    return s"]), *lists, x, t, r.choice([0, 0.5]), exact=False)
-    assert loops >= 2
-
-
 # ---- what is taken, and what is not -------------------------------------------------------------------
 DOUBLED = """
 def f(A):
