@@ -143,7 +143,8 @@ IS_INTERNAL: dict[int, bool] = {}  # by the identity of the code object, since h
 
 
 def is_lossy_truth(x: Any) -> bool:
-    """Whether a Python number, not 0, becomes 0 in a dtype of fewer bits, or is too large for a C long."""
+    """Whether converting a nonzero Python number to some dtype may give 0, or not be possible: it is tiny, or
+    an int of more than 64 bits.  Then ``x`` as a truth value is not what the converted number is."""
     if type(x) is int:
         return not -(2**63) <= x < 2**63
     return type(x) in (float, complex) and 0.0 < abs(x) < 1e-7

@@ -144,7 +144,7 @@ class LoopStatements(LoopBodies):
         return RangeProduct(tuple([ItemRange(0, size, 1) for size in stored.shape]), array=stored)
 
     def _resumed(self, items: Value, start: Dim) -> ItemRange:
-        """Return the rest of a range, or of numbered items, from one of the integers on."""
+        """Return what is left of a loop that Python has begun: its range from the index ``start`` on."""
         if not isinstance(items, ItemRange):
             raise self.scope.fail("it is not known where in its items a loop is that has already begun")
         low, high = (items.start, items.stop - 1) if items.step > 0 else (items.stop + 1, items.start)
@@ -410,8 +410,8 @@ class LoopStatements(LoopBodies):
 
 
 def _names_of_axes(stmt: ast.For, count: int, single: bool) -> list[str]:
-    """Return the names that a loop gives to the indices of its axes; none if they may change in its body, or
-    the target is another."""
+    """Return the targets of a loop over the indices of an array's ``count`` axes, as ``i`` and ``j`` in ``for
+    i, j in np.ndindex(n, m)``; none if the loop has other targets, or assigns to them in its body."""
     if single == isinstance(stmt.target, ast.Tuple | ast.List):
         return []
     parts = [stmt.target] if single else getattr(stmt.target, "elts", [])

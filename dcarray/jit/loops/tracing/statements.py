@@ -275,7 +275,8 @@ class Statements(Branches):
 
     # ---- functions ----------------------------------------------------------------------------------
     def run(self, function: Function, args: list[Value], named: dict[str, Value], frame: Frame) -> Value:
-        """Trace a call of a function of the program."""
+        """Return the result of a call of a Python function, whose statements are traced where it is called
+        (inlining)."""
         if len(frame.called) > _MAX_DEPTH:
             raise self.scope.fail(f"{function.name} is called from too many functions")
         tree, _ = parsed_function(function.source)
