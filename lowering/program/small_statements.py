@@ -13,6 +13,8 @@ __all__ = ["joined"]
 
 MOST_WORK = 1 << 12
 """Operations, and bytes that are read or written, of a small statement: less than a microsecond."""
+MOST_STATEMENTS = 32
+"""Statements in one kernel: LLVM takes longer for a statement in larger ones."""
 
 
 def joined(region: Region, stop: int | None) -> tuple[Region, int | None]:
@@ -42,8 +44,10 @@ def _joined(body: tuple[Stmt, ...], region: Region, name: str) -> list[Stmt]:
     """Return statements of which those that are small are joined; ``name`` begins their loops' variables."""
     new: list[Stmt] = []
     for is_small, group in groupby(body, lambda stmt: _is_small(stmt, region)):
-        stmts = tuple(group)
-        new += (Loop(f"{name}{len(new)}", (0, 1, 1), stmts),) if is_small and len(stmts) > 1 else stmts
+        left = [*group]
+        while left:
+            stmts, left = tuple(left[:MOST_STATEMENTS]), left[MOST_STATEMENTS:]
+            new += (Loop(f"{name}{len(new)}", (0, 1, 1), stmts),) if is_small and len(stmts) > 1 else stmts
     return new
 
 
