@@ -3,7 +3,7 @@
 A process begins an iteration of its loop every ``interval`` cycles, and receives and sends at known
 iterations.  FIFOs are deep enough, so it waits only for its first and its last elements: the times at which
 it begins and ends follow from those of its producers, in the order of the network.  With latencies of 0 these
-are the cycles that `simulate` counts; with those of `costs` they are an estimate for a board.
+are the cycles that a simulator in the tests counts; with those of `costs` they are an estimate for a board.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ from ..network.nodes import (
     outs,
     sources,
 )
-from ..network.systolic_products import Collect, Element, Feed
+from ..network.systolic_products import Collect, Element, Feed, iterations
 from ..network.tables import copies, in_memory
 from ..network.ticks import tick_span
-from ..simulation.systolic_runs import iterations
 from .costs import MEMORY_LATENCY, Cost, counter, memory, operation, shift_register
 from .expressions import bits, depth, operations, total
 

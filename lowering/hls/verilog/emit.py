@@ -1,6 +1,6 @@
 """The printer of process networks of integers as SystemVerilog: each process is a module, joined by FIFOs.
 
-A clock cycle of the circuit is a cycle of `simulate`: each process makes a step if all elements that it needs
+A clock cycle of the circuit is a cycle of the model: each process makes a step if all elements that it needs
 are there and there is room for those that it sends; a receiver makes room in the same cycle.  Arithmetic has
 no pipeline stages.  So the circuit verifies the order, depths and cycles of a network and shows its size, but
 not its clock rate.  Memory is outside, behind ports (`Port`) that answer an address in the same cycle.

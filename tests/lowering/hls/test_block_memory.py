@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from process_cycles import simulate
 
 from dcarray.ir import interp
 from dcarray.ir.parse import parse
@@ -12,7 +13,6 @@ from dcarray.lowering.hls.network.compose import compose
 from dcarray.lowering.hls.network.line_buffers import parts
 from dcarray.lowering.hls.network.nodes import Work
 from dcarray.lowering.hls.simulation.csim import INTEL, VITIS, Simulation
-from dcarray.lowering.hls.simulation.cycles import simulate
 from tests.support.stencil_chains import memory_of
 
 TABLES = """region() {{

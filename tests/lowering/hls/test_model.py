@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from process_cycles import simulate
 
 from dcarray.ir.parse import parse
 from dcarray.lowering.errors import Unsupported
@@ -9,7 +10,6 @@ from dcarray.lowering.hls.model.costs import memory, multiplier
 from dcarray.lowering.hls.model.model import model
 from dcarray.lowering.hls.network.compose import compose
 from dcarray.lowering.hls.network.folds import LANES
-from dcarray.lowering.hls.simulation.cycles import simulate
 from tests.support.ir_regions import make_case
 from tests.support.stencil_chains import memory_of, stencil_chain
 

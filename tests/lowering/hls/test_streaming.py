@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from process_cycles import Deadlock, simulate
 
 from dcarray.ir import interp
 from dcarray.ir.parse import parse
@@ -12,7 +13,6 @@ from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.hls.network.compose import compose
 from dcarray.lowering.hls.network.nodes import NetworkError, Work, verify
 from dcarray.lowering.hls.network.text import dump
-from dcarray.lowering.hls.simulation.cycles import Deadlock, simulate
 from tests.support.ir_regions import assert_agree, make_case
 from tests.support.stencil_chains import memory_of, stencil_chain, with_depth
 

@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from process_cycles import Deadlock, simulate
 
 from dcarray.ir import interp
 from dcarray.ir.parse import parse
@@ -12,7 +13,6 @@ from dcarray.lowering.hls.network.compose import compose
 from dcarray.lowering.hls.network.systolic_products import Element
 from dcarray.lowering.hls.network.text import dump
 from dcarray.lowering.hls.simulation.csim import INTEL, VITIS, Simulation
-from dcarray.lowering.hls.simulation.cycles import Deadlock, simulate
 from tests.support.stencil_chains import memory_of, with_depth
 
 ELEMENTS = (1, 4, 32)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from process_cycles import simulate
 
 from dcarray.ir import interp
 from dcarray.ir.parse import parse
@@ -12,7 +13,6 @@ from dcarray.lowering.hls.network.nodes import Work
 from dcarray.lowering.hls.network.text import dump
 from dcarray.lowering.hls.network.time_steps import MAX_STEPS, turns
 from dcarray.lowering.hls.simulation.csim import INTEL, VITIS, Simulation
-from dcarray.lowering.hls.simulation.cycles import simulate
 from dcarray.lowering.hls.verilog.emit import emit
 from tests.support.stencil_chains import memory_of
 

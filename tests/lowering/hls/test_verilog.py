@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from process_cycles import simulate
 
 from conformance.fpga.circuits import simulate_network as verilate
 from conformance.fpga.verilog import VerilogError, installed, synthesise
@@ -11,7 +12,6 @@ from dcarray.ir.parse import parse
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.hls.model.model import model
 from dcarray.lowering.hls.network.compose import compose
-from dcarray.lowering.hls.simulation.cycles import simulate
 from dcarray.lowering.hls.verilog.emit import emit
 from tests.support.ir_regions import assert_agree, make_case
 from tests.support.stencil_chains import memory_of, stencil_chain, with_one_fifo_too_small

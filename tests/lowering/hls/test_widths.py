@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from process_cycles import simulate
 
 from dcarray.ir import interp
 from dcarray.ir.parse import parse
@@ -10,7 +11,6 @@ from dcarray.lowering.hls.model.model import model
 from dcarray.lowering.hls.network.compose import compose
 from dcarray.lowering.hls.network.text import dump
 from dcarray.lowering.hls.simulation.csim import INTEL, VITIS, Simulation
-from dcarray.lowering.hls.simulation.cycles import simulate
 from dcarray.lowering.hls.verilog import emit as verilog
 from tests.support.ir_regions import assert_agree, make_case
 from tests.support.stencil_chains import memory_of, stencil_chain

@@ -13,6 +13,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import systolic_runs
+from sequential_runs import SequentialRun
 
 from dcarray.ir.expression_steps import Kind, program
 from dcarray.ir.nodes import Array, Expr, Iota, Load, Window
@@ -20,9 +22,8 @@ from dcarray.ir.numpy_views import NDArray
 from dcarray.ir.ops import OPS
 from dcarray.ir.records import record
 from dcarray.ir.windows import walk
-
-from ..network.boxes import Box, Point
-from ..network.nodes import (
+from dcarray.lowering.hls.network.boxes import Box, Point
+from dcarray.lowering.hls.network.nodes import (
     Buffer,
     Duplicate,
     Fifo,
@@ -36,10 +37,8 @@ from ..network.nodes import (
     Write,
     buffers_written,
 )
-from ..network.systolic_products import Collect, Element, Feed
-from ..network.ticks import tick_span
-from . import systolic_runs
-from .sequential_runs import SequentialRun
+from dcarray.lowering.hls.network.systolic_products import Collect, Element, Feed
+from dcarray.lowering.hls.network.ticks import tick_span
 
 #: A step is asked for by the FIFOs to receive from and to send to; what was received comes back.
 _Running = Generator[tuple[tuple[str, ...], tuple[str, ...]], list[Any], None]

@@ -1,4 +1,4 @@
-"""The simulation of the processes of a matrix product, and the numbers of their iterations."""
+"""The simulation of the processes of a matrix product."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import numpy as np
 
 from dcarray.ir.nodes import Window
 from dcarray.ir.numpy_views import NDArray
-
-from ..network.systolic_products import Collect, Element, Feed, Product
+from dcarray.lowering.hls.network.systolic_products import Collect, Element, Feed, Product
 
 if TYPE_CHECKING:
-    from ..network.nodes import Buffer
+    from dcarray.lowering.hls.network.nodes import Buffer
 
 #: As in `simulate`: a step is asked for by the FIFOs to receive from and to send to.
 Running = Generator[tuple[tuple[str, ...], tuple[str, ...]], list[Any], None]
@@ -108,44 +107,3 @@ def _element(element: Element, waiting: Mapping[str, deque[Any]]) -> Running:
         for value in acc:
             yield (), (element.out,)
             waiting[element.out].append(value)
-
-
-#: For each FIFO the first and the last iteration that uses it.
-_Uses = dict[str, tuple[int, int]]
-
-
-def iterations(process: Feed | Element | Collect) -> tuple[int, _Uses, _Uses]:
-    """Return the number of iterations of a process, and for each FIFO that it reads, and each that it writes,
-    the first and last iteration that uses it."""
-    product = process.product
-    per_tile = product.terms * product.columns
-    match process:
-        case Feed(which=0, out=out):
-            panel = product.elements * product.terms
-            panels = product.tiles // product.column_tiles
-            count = panel * (panels + product.tiles)
-            return count, {}, {out: (panel, count - 1)}
-        case Feed(out=out):
-            count = product.tiles * per_tile
-            return count, {}, {out: (0, count - 1)}
-        case Collect(source=source):
-            count = product.tiles * product.elements * product.columns
-            return count, {source: (0, count - 1)}, {}
-        case Element():
-            return _element_iterations(process)
-
-
-def _element_iterations(element: Element) -> tuple[int, _Uses, _Uses]:
-    product = element.product
-    per_tile = product.terms * product.columns
-    drained = (element.place + 1) * product.columns
-    count = product.tiles * (per_tile + drained)
-    last = count - 1 - drained
-    comes = {element.factors[0]: (0, last - product.columns + 1), element.factors[1]: (0, last)}
-    if element.before is not None:
-        comes[element.before] = (per_tile, count - 1 - product.columns)
-    goes = {element.out: (per_tile, count - 1)}
-    if element.outs:
-        goes[element.outs[0]] = (1, last - product.columns + 1 + element.others)
-        goes[element.outs[1]] = (0, last)
-    return count, comes, goes
