@@ -14,6 +14,8 @@ from dcarray.ir import dims
 from dcarray.ir.text import parse
 from dcarray.lowering import targets
 from dcarray.lowering.compilation import compile_region
+from dcarray.lowering.cpu.llvm.emitter.emit import emit
+from dcarray.lowering.cpu.llvm.object_code.engine import assembly, machine
 from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import nodes as k
@@ -72,6 +74,28 @@ def test_what_is_not_known_stays() -> None:
     plain, binding = schedule(region.body[0], region)
     made, fewer = specialise(plain, binding)
     assert (made, fewer) == (plain, binding) and made is plain
+
+
+@pytest.mark.skipif(not machine().masks, reason="no vectors under masks")
+@pytest.mark.parametrize("n", [3, 8, 11, 38])
+def test_no_element_is_alone(n: int) -> None:
+    """Short loops of a known length are not unrolled before there are vectors."""
+    region = parse(text(n))
+    made, _ = specialise(*schedule(region.body[0], region))
+    code = assembly(emit(made, machine()))
+    assert "vmulpd" in code and "vmulsd" not in code and "vaddsd" not in code
+    assert ("{z}" in code) == bool(n % 8)
+
+
+@pytest.mark.skipif(not machine().masks, reason="no vectors under masks")
+@pytest.mark.parametrize("n", [8, 9, 10, 11, 16, 17, 18, 34])
+def test_what_is_left_over_has_nothing_of_the_vectors(n: int, capfd: pytest.CaptureFixture[str]) -> None:
+    """Of two elements LLVM makes no vector, and says so."""
+    region = parse(text(n, "a[i,j] = multiply(b[i,j], add(b[i+1,j], b[i+1,j+1])) for i<4, j<{n}"))
+    made, _ = specialise(*schedule(region.body[0], region))
+    code = assembly(emit(made, machine()))
+    assert "zmm" in code or machine().vector_bits < 512
+    assert not capfd.readouterr().err
 
 
 def test_launched_in_every_turn() -> None:

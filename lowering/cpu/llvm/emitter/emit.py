@@ -19,6 +19,7 @@ from dcarray.lowering.kernel.flags import INVALID, kernel_flags
 
 from .access_hints import AccessHints
 from .loops import Loops
+from .masked_tails import lanes
 from .transpose_tiles import PREFETCH, transposer
 
 # A copy row by row would become calls that do not know how much is copied in all.
@@ -120,8 +121,12 @@ class _Phase(Loops):
                     low = self.peel_to_alignment(var, low, high, inner)
                     if kind == "serial":
                         self.strips(stmt, low, high)
+                    elif kind == "short":
+                        self.loop(var, low, high, step, False, inner, unroll)
+                    elif size := lanes(stmt, self.b.machine):
+                        self.vector_loop(var, low, high, size, inner, self.has_at_most(size, lower, upper))
                     else:
-                        self.loop(var, low, high, step, kind == "vector", inner, unroll)
+                        self.loop(var, low, high, step, True, inner, unroll)
                 case k.Repeat():
                     self.repeat(stmt)
                 case k.If():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from dcarray.lowering.kernel.nodes import For, If, Lit, NumpyCall, Op, Repeat, Stmt, Store
+from dcarray.lowering.kernel.nodes import Affine, For, If, Lit, NumpyCall, Op, Repeat, Stmt, Store
 from dcarray.lowering.kernel.walk import is_contiguous, values, walk, walk_statements
 
 from .routines import Routines
@@ -104,19 +104,68 @@ class Loops(Routines):
             else:
                 self.loop(loop.var, first, last, loop.step, False, loop.body, loop.unroll)
 
-    def counted_loop(self, var: str, low: str, count: str, body: tuple[Stmt, ...]) -> None:
-        """Emit a loop of ``count`` (at least one) iterations from ``low`` on."""
+    def has_at_most(self, size: int, lower: Affine, uppers: tuple[Affine, ...]) -> bool:
+        """Whether a loop has at most ``size`` iterations, given that no chunk has a negative number."""
+        chunks = all(t.var == self.phase.var and t.arg is None and t.coef >= 0 for t in lower.terms)
+        return chunks and lower.const >= 0 and any(not one.terms and one.const <= size for one in uppers)
+
+    def vector_loop(
+        self, var: str, low: str, high: str, size: int, body: tuple[Stmt, ...], few: bool = False
+    ) -> None:
+        """Emit a loop over whole vectors of ``size`` elements, and one masked vector for the remainder.  With
+        ``few`` there is only that: LLVM would complain that it cannot count iterations that never run."""
+        b = self.b
+        if _known(low, high) and int(high) - int(low) == 8:  # the accumulators of a sum
+            size = min(size, 8)
+        wide = f'!{{!"llvm.loop.vectorize.width", i32 {size}}}'
+        masked = '!{!"llvm.loop.vectorize.predicate.enable", i1 true}'
+        if _known(low, high):
+            count = max(0, int(high) - int(low))
+            full = count // size * size
+            # What is left over comes first: behind the vectors it might be given what they have loaded last,
+            # and LLVM makes no vectors in a loop of which something is used later.  Nor of two elements.
+            left = count - full
+            places = [(full, left)] if left > 2 else [(full + k, 1) for k in range(left)]
+            pieces = [*((first, many, (wide, masked)) for first, many in places), (0, full, (wide,))]
+            for first, many, notes in pieces:
+                if many:
+                    self.counted_loop(var, str(int(low) + first), str(many), body, *notes, EARLY, LATER)
+            return
+        some, more, last, end = (b.label(hint) for hint in ("some", "more", "last", "end"))
+        b.fork(b.icmp("slt", "i64", low, high), some, end)
+        b.begin(some)
+        if few:
+            b.jump(last)
+            b.begin(last)
+            self.counted_loop(var, low, b.op(f"sub nuw nsw i64 {high}, {low}"), body, wide, masked)
+            b.fall_into(end)
+            return
+        before = b.op(f"add nsw i64 {b.op(f'sub nuw nsw i64 {high}, {low}')}, -1")
+        whole = b.op(f"and i64 {before}, {-size}")
+        b.fork(b.icmp("ult", "i64", whole, str(size)), last, more)
+        b.begin(more)
+        self.counted_loop(var, low, whole, body, wide)
+        b.fall_into(last)
+        rest = b.op(f"add nuw nsw i64 {b.op(f'and i64 {before}, {size - 1}')}, 1")
+        self.counted_loop(var, b.op(f"add nsw i64 {low}, {whole}"), rest, body, wide, masked)
+        b.fall_into(end)
+
+    def counted_loop(self, var: str, low: str, count: str, body: tuple[Stmt, ...], *notes: str) -> None:
+        """Emit a loop of ``count`` (at least one) iterations from ``low`` on; ``notes`` are metadata."""
         b = self.b
         start, inside, latch, end = (b.label(hint) for hint in ("start", "body", "latch", "end"))
         b.fall_into(start)
         b.fall_into(inside)
         k, following = b.name(), b.name()
         b.line(f"{k} = phi i64 [ 0, %{start} ], [ {following}, %{latch} ]")
-        with self.scope({var: b.op(f"add nsw i64 {low}, {k}")}):
+        variables = {var: b.op(f"add nsw i64 {low}, {k}")}
+        group = f"!{b.label('')}"
+        with self.scope(variables, group if notes else ""):
             self.block(body)
         b.fall_into(latch)
         b.line(f"{following} = add nuw nsw i64 {k}, 1")
-        b.fork(b.icmp("ult", "i64", following, count), inside, end)
+        again = b.icmp("ult", "i64", following, count)
+        b.fork(again, inside, end, self.note(group, 1, notes) if notes else "")
         b.begin(end)
 
     def note(self, group: str, unroll: int, more: tuple[str, ...] = ()) -> str:

@@ -90,9 +90,9 @@ class Builder:
         self.jump(label)
         self.begin(label)
 
-    def fork(self, cond: str, yes: str, no: str) -> None:
+    def fork(self, cond: str, yes: str, no: str, note: str = "") -> None:
         """Branch on a condition."""
-        self.line(f"br i1 {cond}, label %{yes}, label %{no}")
+        self.line(f"br i1 {cond}, label %{yes}, label %{no}{note}")
 
     def op(self, text: str) -> str:
         """Emit an instruction; return its result."""

@@ -1,16 +1,21 @@
-"""Rows of any length, in whole vectors and a remainder: the same bits, and no store beyond the row."""
+"""Rows of any length, in whole vectors and a masked remainder: the same bits, and no store beyond the row."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dcarray.lowering import targets
+from dcarray.lowering.cpu.llvm.emitter.emit import emit
+from dcarray.lowering.cpu.llvm.emitter.masked_tails import lanes
+from dcarray.lowering.cpu.llvm.object_code.engine import Machine, assembly, machine
 from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.kernel.flags import DIVIDE
 
 CPU = targets.get("cpu")
-F8, F4 = np.dtype("d"), np.dtype("f")
+F8, F4, B1 = np.dtype("d"), np.dtype("f"), np.dtype("?")
+WIDE = Machine(512, masks=True)
 J = k.Term(1, None, "j")
 ROW = k.Term(1, "n2", "i")
 
@@ -129,6 +134,7 @@ def test_a_division_by_what_moves_raises_nothing() -> None:
 def test_divided_by_one_number() -> None:
     first = k.Elem("p0", k.affine(), F8)
     loop = rows(k.Store("p1", at(ROW, J), op("divide", elem("p0", F8), first)))
+    assert lanes(loop, WIDE) == 8
     for divisor, flags in ((2.0, 0), (0.0, DIVIDE)):
         a, b = np.full((3, 11), 4.0), np.zeros((3, 11))
         a[0, 0] = divisor
@@ -136,6 +142,46 @@ def test_divided_by_one_number() -> None:
         assert made & DIVIDE == flags
         with np.errstate(all="ignore"):
             np.testing.assert_array_equal(b, a / a[0, 0])
+
+
+STORE = k.Store("p1", at(ROW, J), elem("p0", F8))
+
+
+@pytest.mark.parametrize(("loop", "size"), [
+    (rows(STORE), 8),
+    (three_point(F4), 16),
+    (replace(rows(STORE), step=2), 0),
+    (replace(rows(STORE), kind="serial"), 0),
+    (rows(k.Update("s", "add", elem("p0", F8))), 0),
+    (rows(k.Store("p1", at(ROW), elem("p0", F8))), 0),  # all in one place
+    (rows(k.Store("p1", at(ROW, k.Term(2, None, "j")), elem("p0", F8))), 0),
+    (rows(k.Store("p1", at(ROW, J), elem("p0", F8, ROW, k.Term(1, "n1", "j")))), 0),
+    (rows(k.Store("p1", at(ROW, J), op("cast", elem("p0", F4), dtype=F8))), 0),  # of two sizes
+    (rows(k.Store("p1", at(ROW, J), elem("p0", "q"))), 0),
+    (rows(k.Store("p1", at(ROW, J), elem("p0", "e"))), 0),
+    (rows(k.Store("p1", at(ROW, J), op("divide", lit(1, F8), elem("p0", F8)))), 0),
+    (
+        rows(
+            k.Let("v", elem("p0", F8)),
+            k.Store("p1", at(ROW, J), op("divide", lit(1, F8), op("negative", k.Local("v", F8)))),
+        ),
+        0,
+    ),
+    (rows(k.Store("p1", at(ROW, J), op("divide", elem("p0", F8), k.Local("outside", F8)))), 8),
+    (rows(k.Store("p1", at(ROW, J), op("log", elem("p0", F8)))), 0),
+])  # fmt: skip
+def test_which_loops(loop: k.For, size: int) -> None:
+    assert lanes(loop, WIDE) == size
+    assert lanes(loop, Machine(256, masks=True)) == size // 2
+    assert lanes(loop, Machine(512)) == 0
+
+
+@pytest.mark.skipif(not machine().masks, reason="no vectors under masks")
+def test_no_element_is_alone() -> None:
+    """No loop is left that LLVM does element by element."""
+    text = assembly(emit(kernel(three_point(F8), F8), machine()))
+    assert "{z}" in text and "vmulpd" in text
+    assert "vmulsd" not in text and "vaddsd" not in text
 
 
 def test_llvm_says_nothing_of_chunks_that_are_smaller_than_a_vector(
