@@ -36,10 +36,6 @@ class Op:
     identity: Any = None
 
 
-#: Operations of floating-point numbers that raise nothing but underflow where operands are not very large.
-BOUNDED = frozenset(
-    {"add", "subtract", "multiply", "square", "negative", "positive", "conjugate", "absolute", "copy"}
-)
 #: Functions of the C library, on which Python's own are built: other bits than NumPy's loops have.
 C_LIBRARY: dict[str, Callable[..., float]] = {
     f"c_{function.__name__}": function
