@@ -59,6 +59,11 @@ LINES = [
     "c[i] = quotient(a[i], b[i])[1]",
     "r = s if i else 0.0\nr += a[i] / b[i]",
     "t = [x / b[i] for x in a]",
+    "t = min(0.5, np.log(b[i]))",
+    "c[99:] = a[99:] * (a[i] / b[i])",
+    "c[30:] = a[i] / b[i]",
+    "t = a[i] / b[i]\nc[n + 10 :] += a[n + 10 :] * t",
+    "c[i] = (a[n + 10 :] * np.log(b[i] - 1.0)).sum()",
 ]
 
 

@@ -80,6 +80,14 @@ CASES = {
                 s = max(s, x[i])
             return s
     """,
+    "a quotient for no elements": """
+        def f(x, n):
+            l, s = x.tolist(), 0.0
+            for i in range(n):
+                x[60:] -= x[60:] * (2.0 / (l[i] + 0.5))
+                s += (x[60:] * (1.0 / (l[i] + 0.5))).sum()
+            return s
+    """,
 }
 
 

@@ -13,7 +13,7 @@ from dcarray.ir import windows
 from dcarray.ir.analysis.effects import Reason
 from dcarray.ir.nodes import Compute, Expr, Gather, Index, Load, Window
 from dcarray.ir.passes.base import Log
-from dcarray.ir.passes.exprs import cache_sizes, loads_of, size_bound, summary
+from dcarray.ir.passes.exprs import cache_sizes, has_checks, loads_of, size_bound, summary
 from dcarray.ir.passes.flow import Block, Use, block_pass
 from dcarray.ir.passes.fusion_profit import EXPRESSION, Change, loss, repeated_work, work_along
 from dcarray.ir.passes.match import containing_map, unused_axes
@@ -47,6 +47,8 @@ def can_inline(block: Block, pos: int, use: Use) -> Reason | None:
     amap = containing_map(producer.target, use.window)
     if amap is None:
         return Reason(f"{name} is read where this statement may not have written it", (use.window,))
+    if has_checks(producer) and not windows.same(producer.target, use.window):
+        return Reason(f"{name} has checks, also where it is not read", (use.window,))  # as in an empty array
     for node in loads_of(producer.body):
         if block.facts.roots[node.window.array] not in block.written:
             continue

@@ -120,10 +120,8 @@ class Arithmetic(Integers, ComplexNumbers):
 
         The 1 is an input of the region, and so is a False that the mask is compared with: with constants the
         compiler selects between two results instead, and computes results of unselected elements."""
-        one, no = (
-            self.expand(self.memory.entry_scalar(text, dtype, None).expr, (), x.full.shape)
-            for text, dtype in (("1", x.dtype), ("False", _BOOL))
-        )
+        one = self.expand(self.memory.entry_scalar("1", x.dtype, None).expr, (), x.full.shape)
+        no = self.expand(self.memory.entry_scalar("False", _BOOL, None).expr, (), x.full.shape)
         return Apply("where", (Apply("logical_xor", (x.mask.expr, no), _BOOL), x.full.expr, one), x.dtype)
 
     def masked_ufunc(self, name: str, inputs: Sequence[Value]) -> Masked:
@@ -344,9 +342,8 @@ class Arithmetic(Integers, ComplexNumbers):
             return self.memory.value(product(*[self.expr(x, value.dtype) for x in inputs]), scalar=True)
         if value.dtype.kind in "iu" and name in overflow.WATCHED:
             args = tuple([self.expr(x, value.dtype) for x in inputs])
-            return self.memory.value(
-                overflow.with_overflow_check(name, value.expr, args, value.dtype), scalar=True
-            )
+            checked = overflow.with_overflow_check(name, value.expr, args, value.dtype)
+            return self.memory.value(checked, scalar=True)
         return value
 
     # ---- truth --------------------------------------------------------------------------------------
@@ -361,9 +358,7 @@ class Arithmetic(Integers, ComplexNumbers):
         if isinstance(value, Data):
             if any(n != 1 for n in value.shape):
                 raise self.scope.fail("the truth of an array: ask a.any() or a.all()")
-            expr = self.expand(value.expr, value.shape, ()) if not value.shape else remap(
-                value.expr, (Index(0),) * len(value.shape), ()
-            )  # fmt: skip
+            expr = remap(value.expr, (Index(0),) * len(value.shape), ()) if value.shape else value.expr
             if expr.dtype != _BOOL:
                 expr = Apply("not_equal", (expr, const(0, expr.dtype)), _BOOL)
             return self.memory.value(expr, scalar=True, weak=bool)

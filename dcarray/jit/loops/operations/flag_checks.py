@@ -40,10 +40,11 @@ def may_fail(value: Expr) -> bool:
     return any(isinstance(one, Apply) and (one.op == "checked" or _may_raise(one)) for one in walk(value))
 
 
-def with_checked_temporaries(body: Iterable[Stmt], arrays: Iterable[Array], watched: int) -> tuple[Stmt, ...]:
-    """Return statements with checks of the values that nothing reads: NumPy computes them, too.  Of the
-    ``arrays``, those that are no temporaries are read afterwards."""
+def with_checked_temporaries(body: Iterable[Stmt], arrays: list[Array], watched: int) -> tuple[Stmt, ...]:
+    """Return statements with checks of the values that nothing reads, or an array perhaps without elements:
+    NumPy computes them, too.  Of the ``arrays``, those that are no temporaries are read afterwards."""
     left = [x.base or x.name for x in arrays if x.role != "temp" or x.base]
+    scalars = {x.name for x in arrays if not x.shape}
     sources = defaultdict[str, list[str]](list)
 
     def look(stmts: Iterable[Stmt], around: Iterable[str]) -> None:
@@ -54,7 +55,8 @@ def with_checked_temporaries(body: Iterable[Stmt], arrays: Iterable[Array], watc
             for part in bodies(stmt):
                 look(part, names)
             if isinstance(stmt, Compute) and not _is_checked(stmt):
-                sources[stmt.target.array] += names
+                certain = all(type(n) is int and n for n in stmt.target.shape)
+                sources[stmt.target.array] += [name for name in names if certain or name not in scalars]
             elif not bodies(stmt):
                 left.extend(names)
 

@@ -12,6 +12,7 @@ from dcarray.ir.windows import remap
 
 from ..entry.entry_values import DType
 from .bounds import Bounds
+from .flag_checks import may_fail
 from .memory import Memory
 from .values import Data, Shape, Value, cast, is_int, kind_of
 
@@ -41,9 +42,13 @@ class Numbers:
         return tuple(out)
 
     def expand(self, expr: Expr, shape: Shape, domain: Shape) -> Expr:
-        """Return an expression over ``shape``, broadcast to ``domain``."""
+        """Return an expression over ``shape``, broadcast to ``domain``.  A scalar that may raise an
+        exception is computed before: there may be no elements."""
         if shape == domain:
             return expr
+        if not shape and may_fail(expr):
+            self.memory.store(scalar := self.memory.value(expr, scalar=True))
+            expr = scalar.expr
         shift = len(domain) - len(shape)
         amap = tuple(
             Index(0) if n == 1 != domain[k + shift] else Index(0, 1, k + shift) for k, n in enumerate(shape)
@@ -129,9 +134,8 @@ class Numbers:
             low, high = (max(low, self.limits(x)[0]), min(high, self.limits(x)[1]))
         counter, dtype = cast(x.expr, _I8), x.dtype
         if x.dtype.kind == "f":
-            within = Apply(
-                "less", (Apply("absolute", (cast(x.expr, _F8),), _F8), const(float(MAX_COUNTER), _F8)), _BOOL
-            )
+            absolute = Apply("absolute", (cast(x.expr, _F8),), _F8)
+            within = Apply("less", (absolute, const(float(MAX_COUNTER), _F8)), _BOOL)
         elif (low, high) == self.limits(x):
             within = None
         elif dtype == np.uint64:
@@ -149,10 +153,8 @@ class Numbers:
         """Return the bounds of an integer, Python's or NumPy's."""
         if not isinstance(x, Data):
             return self.scope.limits(int(x) if type(x) is bool else x)
-        if x.dtype.kind == "b":
-            return 0, 1
-        if x.weak is None and x.dtype.kind in "iu":
-            return int(np.iinfo(x.dtype).min), int(np.iinfo(x.dtype).max)
+        if x.dtype.kind == "b" or (x.weak is None and x.dtype.kind in "iu"):
+            return _exact(x.dtype)
         if x.limits is None:
             raise self.scope.fail("an integer has no known bounds")
         return x.limits

@@ -172,9 +172,10 @@ class Statements(Branches):
                 raise self.scope.fail("a target that is not understood")
 
     def _checked_if_dead(self, target: ast.expr, value: Value) -> Value:
-        """Return the value; if its target may be dead, attach a check that no floating-point flag was
-        raised."""
-        if target in self._dead_targets and isinstance(value, Data) and value.window is None:
+        """Return the value; if its target may be dead, with a check that no floating-point flag is raised."""
+        if target in self._dead_targets and isinstance(value, PythonOrNumpy):
+            self.discard((value.python, value.numpy, value.is_numpy))
+        elif target in self._dead_targets and isinstance(value, Data) and value.window is None:
             value.expr = with_flag_check(value.expr, self.request.watched)
         return value
 

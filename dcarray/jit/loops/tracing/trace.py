@@ -393,7 +393,7 @@ class Tracer(Recursions):
         body = tuple(self.memory.block)
         for first in filter(None, (self.memory.checks_passed, self.memory.draws)):
             body = (Compute(first, const(True, np.bool_), loc=self.memory.loc), *body)
-        body = with_checked_temporaries(body, self.memory.arrays.values(), self.request.watched)
+        body = with_checked_temporaries(body, [*self.memory.arrays.values()], self.request.watched)
         read, written = [{w.array for stmt in body for w in of(stmt)} for of in (reads, writes)]
         if any(self.memory.changed & sources for sources in self.memory.joined.values()):
             reason = "an array changes that has another name, if a condition holds: take a copy for that name"
