@@ -263,15 +263,6 @@ def lengths(w: Writer, s: int) -> Lines:
     return [*kernel, "", "", f"def scene{s}():", *indented(scene)]
 
 
-ALL_SCENES: dict[str, Scene] = (
-    SCENES
-    | OBJECT_SCENES
-    | FUNCTION_SCENES
-    | RECURSIVE_SCENES
-    | IDENTITY_SCENES
-    | OTHERS_SCENES
-    | LIST_SCENES
-    | LANGUAGE_SCENES
-    | {f.__name__: f for f in (failures, rebound, other_types, lengths)}
-    | CALL_SCENES
-)
+ALL_SCENES: dict[str, Scene] = SCENES | OBJECT_SCENES | FUNCTION_SCENES | RECURSIVE_SCENES | IDENTITY_SCENES
+ALL_SCENES |= OTHERS_SCENES | LIST_SCENES | LANGUAGE_SCENES | CALL_SCENES
+ALL_SCENES |= {f.__name__: f for f in (failures, rebound, other_types, lengths)}

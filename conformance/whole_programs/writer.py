@@ -72,7 +72,7 @@ def in_thread(function, *args):
 """
 )
 
-_OFTEN = ["language"] * 40
+_OFTEN = ["language"] * 30 + ["operands"] * 10
 
 
 def kinds(seed: int, only: str | None = None) -> list[str]:

@@ -29,7 +29,7 @@ def test_accelerated_programs_do_as_they_are_written(way: str, source: str) -> N
 
 def test_every_kind_of_scene_is_written_and_is_python() -> None:
     seen = set()
-    for seed in range(200):
+    for seed in range(400):
         ast.parse(program(seed))
         seen |= set(kinds(seed))
     assert seen == set(ALL_SCENES)
