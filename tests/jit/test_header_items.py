@@ -104,6 +104,27 @@ def test_items_are_computed_once(more: str, body: str) -> None:
     same(COUNTED.format(more, body))
 
 
+@pytest.mark.parametrize("test", ["q.item() < 20", "q.uniform < 0.9", "max(len(x), q.uniform) < 20"])
+def test_conditions_that_methods_compute_are_computed_once(test: str) -> None:
+    text = f"""
+    import numpy as np
+    class Source:
+        def __init__(self): self.rng, self.seen = np.random.default_rng(3), np.zeros(2)
+        def item(self):
+            self.seen[0] += 1.0
+            return self.seen[0]
+        @property
+        def uniform(self): return self.rng.random()
+    def f(x):
+        q, t, k = Source(), 0.0, 0
+        while {test} and k < 30:
+            t += x[k % 3]
+            k += 1
+        return t, k, q.seen[0], q.uniform
+    """
+    same(text, np.ones(3))
+
+
 def test_items_that_a_call_of_the_same_function_computes() -> None:
     text = """
 def f(n, x):

@@ -168,6 +168,8 @@ class LoopDescription:
         is found by checks alone.
     by_identity : bool
         Whether results, and items of lists, may not be new numbers or lists in place of objects of before.
+    asked : bool
+        Whether the program has computed the condition of the ``while``, and found it true.
     """
 
     source: str
@@ -180,6 +182,7 @@ class LoopDescription:
     symbols: tuple[tuple[str, int], ...] = ()
     flagless: bool = False
     by_identity: bool = False
+    asked: bool = False
 
 
 @record(frozen=True, slots=True)

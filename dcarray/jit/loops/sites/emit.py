@@ -54,7 +54,6 @@ from ..entry.names import ENDED, ITEMS, RETURNED
 from ..syntax.eligibility import goes_through, with_items
 from ..syntax.exits import blocks_of, copied_block
 from ..syntax.loop_exits import is_kept, program_name, renamed
-from ..syntax.purity import is_pure
 from ..syntax.syntax_facts import COMPREHENSIONS, facts, loads
 from .site_source import SiteSource
 
@@ -151,7 +150,8 @@ def with_site(
     else:
         _put_at_end(code.leaving, body)
     asking = [code.part("asks", first), *code.asked("enter")]
-    if isinstance(first, ast.While) and is_pure(first.test) and not isinstance(first.test, ast.Constant):
+    if source.asked:
+        assert isinstance(first, ast.While)
         before.append(code.releasing())
         asking = [asking[0], code.entering(first.test, asking)]
         first.test = code.taken(first.test)

@@ -182,9 +182,10 @@ def request_of(
         names.append((name, description))
     ints = {k for k, value in enumerate(values) if type(value) in (int, tuple)}
     symbols = tuple([(text, pattern.least(k, places, ints)) for k, text in enumerate(texts)])
-    of_source = source.source, source.file, source.line
-    live, is_seen = frozenset(source.live), source.by_identity
-    loop = LoopDescription(*of_source, tuple(names), live, kind[1], resumed, symbols, by_identity=is_seen)
+    loop = LoopDescription(
+        source.source, source.file, source.line, tuple(names), frozenset(source.live), kind[1], resumed,
+        symbols, by_identity=source.by_identity, asked=source.asked,
+    )  # fmt: skip
     max_elements = None if communicator() is None else max(1, options.distribute_above)
     return LoopRequest(
         loop, options.fastmath, options.threads, options.cache_dir, options.target, max_elements,

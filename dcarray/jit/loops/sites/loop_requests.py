@@ -154,7 +154,7 @@ class LoopRequest(NamedTuple):
         loop = self.loop
         options = self.fastmath, self.threads, self.target, self.max_elements, self.undone, self.all_sizes
         parts = loop.source, loop.names, loop.symbols, sorted(loop.live), loop.watched, loop.resumed
-        return repr((*parts, loop.flagless, *options, self.pays, loop.by_identity))
+        return repr((*parts, loop.flagless, *options, self.pays, loop.by_identity, loop.asked))
 
 
 def _strides(array: Array) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ from ..syntax.eligibility import (
 from ..syntax.exits import blocks_of, copied_block
 from ..syntax.liveness import Liveness, LoopNode
 from ..syntax.loop_exits import has_exits, is_kept, lowered_loop, program_name, without_else
+from ..syntax.purity import is_pure
 from ..syntax.source import is_faithful
 from ..syntax.supported import KnownCalls
 from ..syntax.syntax_facts import COMPREHENSIONS, NONE, Names, facts, loads, stores, walk
@@ -127,22 +128,10 @@ def add_sites(
     _Adder(body, scope, text, places, without).block(body, -1, frozenset())
 
 
-_OWN_CODE = (
-    frozenset(
-        {
-            ast.For,
-            ast.While,
-            ast.AsyncFor,
-            ast.Lambda,
-            ast.FunctionDef,
-            ast.AsyncFunctionDef,
-            ast.ClassDef,
-            ast.Global,
-            ast.Nonlocal,
-        }
-    )
-    | COMPREHENSIONS
-)
+_OWN_CODE = COMPREHENSIONS | {
+    ast.For, ast.While, ast.AsyncFor, ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef,
+    ast.Global, ast.Nonlocal,
+}  # fmt: skip
 _REPEATING = (ast.For, ast.While, ast.AsyncFor)
 _GUARDING = (ast.Try, ast.TryStar, ast.With)
 _LOOPS = frozenset({ast.For, ast.While, ast.ListComp, ast.GeneratorExp})
@@ -313,6 +302,7 @@ class _Adder:
             tuple(sorted(live)), counters & needed, is_loop, isinstance(last, ast.Return),
             isinstance(first, ast.For | ast.While) and _has_loop(first.body), member_paths(*stmts), lists,
             tuple(sorted(scope.shared & (needed | stores(*stmts)))), scope.sees_identity,
+            isinstance(first, ast.While) and is_pure(first.test) and not isinstance(first.test, ast.Constant),
         )  # fmt: skip
         return None if source in self._without else source
 

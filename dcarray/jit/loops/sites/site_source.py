@@ -40,6 +40,8 @@ class SiteSource:
         The variables that are global names.
     by_identity : bool
         Whether its module compares objects by identity.
+    asked : bool
+        Whether the program computes the condition, of a ``while``, before it asks the site.
     """
 
     source: str
@@ -57,6 +59,7 @@ class SiteSource:
     lists: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
     by_identity: bool = False
+    asked: bool = False
 
 
 class SitePlace(NamedTuple):

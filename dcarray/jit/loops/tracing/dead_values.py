@@ -79,12 +79,9 @@ class _DeadTargets:
                     yield from self.of_block(body, [again, *body])
 
     def _may_be_dead(
-        self,
-        target: ast.expr,
-        following: Sequence[ast.stmt],
-        block: Sequence[ast.stmt],
+        self, target: ast.expr, following: Sequence[ast.stmt], block: Sequence[ast.stmt],
         stmt: ast.stmt | None = None,
-    ) -> bool:
+    ) -> bool:  # fmt: skip
         if isinstance(target, ast.Name):
             return not self._is_certainly_read(target.id, following)
         return isinstance(target, ast.Subscript) and _is_assigned_again(ast.unparse(target), block, stmt)

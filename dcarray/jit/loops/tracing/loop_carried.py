@@ -114,16 +114,9 @@ class LoopBodies(Stacks):
     """Tracing of the bodies of loops; the subclass `LoopStatements` adds the loops themselves."""
 
     def trace_body(
-        self,
-        bound: Names,
-        head: Names,
-        body: Callable[[], None],
-        frame: Frame,
-        after: Names,
-        runs: bool | None,
-        count: int = 0,
-        ran: Data | None = None,
-    ) -> tuple[Iteration, LoopBody]:
+        self, bound: Names, head: Names, body: Callable[[], None], frame: Frame, after: Names,
+        runs: bool | None, count: int = 0, ran: Data | None = None,
+    ) -> tuple[Iteration, LoopBody]:  # fmt: skip
         """Trace a loop body once, so that its statements hold for every iteration.
 
         Parameters

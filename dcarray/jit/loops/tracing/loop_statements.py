@@ -29,7 +29,7 @@ from ..operations.values import (
 )
 from ..syntax.exits import has_break
 from ..syntax.liveness import live_in_loop
-from ..syntax.purity import is_pure, reads_first
+from ..syntax.purity import reads_first
 from ..syntax.syntax_facts import Names, stores
 from ..syntax.waiting import ends_by_itself
 from .branches import FALLS_THROUGH
@@ -73,13 +73,11 @@ class LoopStatements(LoopBodies):
         if isinstance(items, RangeProduct):
             self._range_product(stmt, items, frame, after)
             return
+        if has_break(stmt) and not isinstance(items, RuntimeRange):
+            steps = self.calls.iterables.items(items)
+            items = RuntimeRange(steps.start, steps.stop, steps.step, steps.item)
         if isinstance(items, RuntimeRange):
             self._runtime_range(stmt, items, frame, after)
-            return
-        if has_break(stmt):
-            steps = self.calls.iterables.items(items)
-            span = RuntimeRange(steps.start, steps.stop, steps.step, steps.item)
-            self._runtime_range(stmt, span, frame, after)
             return
         if isinstance(items, tuple | list):
             if len(items) > MOST_UNROLLED:
@@ -315,7 +313,8 @@ class LoopStatements(LoopBodies):
     def _while(self, stmt: ast.While, frame: Frame, after: Names) -> None:
         state = self.begun()
         first = self.condition(stmt.test, frame)
-        if stmt is self.outermost and is_pure(stmt.test):  # the program has computed it, and found it true
+        asked = stmt is self.outermost and self.request.asked
+        if asked:
             self.check_effects(state, "a condition that the program has computed")
         if first is False:
             return
@@ -338,7 +337,6 @@ class LoopStatements(LoopBodies):
                 raise self.scope.fail("a loop does not end")
             return again
 
-        asked = stmt is self.outermost and is_pure(stmt.test)  # the site has found it true
         runs = True if first is True or asked else None
         self._while_true(first, stores(*stmt.body, stmt.test), head, body, frame, after, runs)
 
