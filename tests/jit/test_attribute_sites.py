@@ -274,6 +274,25 @@ def test_parts_of_objects(step: str, call: str, tmp_path: Path) -> None:
     assert compare("\n".join(lines), tmp_path / "program.py") >= 3
 
 
+@pytest.mark.parametrize(("first", "second"), [("a.u", "a.v"), ("b['u']", "b['v']")])
+def test_parts_appear_in_the_order_of_execution(first: str, second: str, tmp_path: Path) -> None:
+    text = f"""
+import types
+def step(a, b, x):
+    if x > 2.0:
+        {first} = x * 2.0
+        {second} = x + 1.0
+    else:
+        {second} = x * 0.5
+        {first} = x * x
+for k in range(60):
+    a, b = types.SimpleNamespace(), {{}}
+    for _ in range(k % 3): step(a, b, k % 5 * 1.0)
+    print(a, b)
+"""
+    compare(text, tmp_path / "program.py")
+
+
 @pytest.mark.parametrize(("step", "call"), [
     ("for i in range(20):\n a.x += 1.0\n b.x += a.x", "(p, p)"),
     ("for i in range(20):\n a.x += 1.0\n b.x += a.x", "(p, q)"),

@@ -39,7 +39,9 @@ class NamedStatements(NamedTuple):
     source : str
     read, written : tuple of (str, Path)
         The names, with access paths, of the parts that the statements may read before they assign them, and
-        of those that they assign (in order).
+        of those that they assign, in the order of the source.
+    in_order : bool
+        Whether that is also the order in which they are first assigned, whatever conditions hold.
     loads : frozenset of str
         The names that are read somewhere in them.
     lists : tuple of str
@@ -58,6 +60,7 @@ class NamedStatements(NamedTuple):
     source: str
     read: tuple[tuple[str, Path], ...]
     written: tuple[tuple[str, Path], ...]
+    in_order: bool
     loads: Names
     lists: tuple[str, ...]
     grows: bool
@@ -152,9 +155,11 @@ def _named(
     others = frozenset([str(by_name[name].steps[-1].key) for name in written if not by_name[name].root])
     if not others <= paths.bound:
         return _named(source, live, lists, values, variables, names, shared, rebound | others)
+    forks = [stmt for stmt in stmts if isinstance(stmt, ast.If | ast.For | ast.While)]
+    in_order = len(written) < 2 or written.isdisjoint(stores(*forks))
     return NamedStatements(
         text, tuple([(name, path) for name, path in sorted(by_name.items()) if name in read]),
-        tuple([(name, path) for name, path in by_name.items() if name in written]), loads(*stmts),
+        tuple([(name, path) for name, path in by_name.items() if name in written]), in_order, loads(*stmts),
         tuple(growing) or tuple(map(_list, appending)), bool(growing), tuple(stacks), functions.guards,
         tuple(paths.lookups), tuple(paths.same),
     )  # fmt: skip

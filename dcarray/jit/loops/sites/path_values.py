@@ -126,28 +126,19 @@ class PathValues:
         ]
         self._same = [(*end(first), *end(other)) for first, other in named.same]
         self._guards = tuple(named.functions.values())
-        self._updated = [one for one in self._read if one in self._written]
+        # those that have to be there: else they may stay their class's, or appear in another order
+        self._updated = [one for one in self._written if one in self._read or not named.in_order]
         roots = {one.root if isinstance(one.root, str) else source.needed[one.root] for one in self._owners}
         roots |= {path.root for path, _ in named.lookups}
         apart = roots - named.loads | {*named.lists, *named.stacks}
         self._others = [k for k, name in enumerate(source.needed) if name not in apart]
+        given, bound = [source.needed[k] for k in self._others], [name for name, _ in written]
         self.source = replaced(
-            source,
-            source=named.source,
-            needed=(
-                *[source.needed[k] for k in self._others],
-                *stacks,
-                *[name for name, _ in read],
-                *named.functions,
-            ),
+            source, source=named.source,
+            needed=(*given, *stacks, *[name for name, _ in read], *named.functions),
             others=tuple([name for name in source.others if name not in apart]),
-            live=(
-                *[name for name, _ in written],
-                *map(appended, range(len(named.lists))),
-                *stacks,
-                *source.live,
-            ),
-        )
+            live=(*bound, *map(appended, range(len(named.lists))), *stacks, *source.live),
+        )  # fmt: skip
 
     @staticmethod
     def of(source: SiteSource, values: Sequence[Any], names: Mapping[str, Any]) -> PathValues | str | None:
@@ -174,6 +165,8 @@ class PathValues:
         reading = self.read(values)
         if reading is None or self._lists or self._stacks or self._same:
             return None
+        if any(step.kind == "item" for _, step in {*self._updated}.difference(self._read)):
+            return None  # C does not look whether a dictionary has them
         owners, steps = reading[1], {"attribute": "a", "item": "i"}
         parents = [(owners[at], step) for at, step in (*self._read, *self._written)]
         parents += [(owners[one.parent], one.step) for one in self._owners if one.step is not None]
@@ -242,7 +235,8 @@ class PathValues:
                 return None  # what is a global name, too
             owners.append(owner)
         for at, last, root, function in self._functions:
-            callee = self._root(root, values) if last is None else self._function(owners[at], last)
+            found = None if last is None else function_of(owners[at], last)
+            callee = self._root(root, values) if last is None else found and found.function
             if not is_same_function(callee, function):
                 return None
         given += [part(owners[at], step) for at, step in self._read]
@@ -258,17 +252,12 @@ class PathValues:
             return None
         return (*given, *self._guards), owners
 
-    @staticmethod
-    def _function(owner: Any, step: Step) -> Any:
-        callee = function_of(owner, step)
-        return None if callee is None else callee.function
-
     def _may_bind(self, owners: Sequence[Any]) -> bool:
         """Whether assigning the parts runs no code of the program, and no part has a second path."""
         if not all(is_bindable(owners[at], step) for at, step in self._written):
             return False
         if not all(is_own(owners[at], step) for at, step in self._updated):
-            return False  # of the class, and perhaps it stays so
+            return False
         if len(owners) == 1:
             return True
         parts = [(one.parent, one.step) for one in self._owners if one.step is not None]
