@@ -1,7 +1,10 @@
 """Functions that are defined in functions, closures and lambdas, called in loops."""
 
+import functools
+import itertools
 import math
 import weakref
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -569,6 +572,43 @@ def test_what_a_module_is_asked_for_may_be_bound_anew(monkeypatch: pytest.Monkey
     assert accelerated(9) == f(9)
     monkeypatch.setattr(math, "cos", lambda x: 0.25)
     assert accelerated(9) == f(9) == 9 * 0.75
+
+
+class Counting:
+    def __init__(self, f: Any) -> None:
+        functools.update_wrapper(self, f)
+
+    def __call__(self, x: Any) -> float:
+        return 0.5
+
+
+OWNERS = {"m": math, "np": np, "np.linalg": np.linalg}
+
+
+@pytest.mark.parametrize(("call", "other"), [
+    *itertools.product(
+        ["m.sin(i)", "sin(i)", "np.sqrt(i)", "np.linalg.norm(a)", "np.sum(a)"],
+        [lambda f: functools.wraps(f)(lambda x: 0.25), Counting],
+    ),
+    ("m.pi", lambda _: 3), ("np.pi", lambda _: True), ("np.linalg.norm(a)", lambda _: len),
+    ("np.linalg", lambda _: SimpleNamespace(norm=len)),
+])  # fmt: skip
+def test_what_has_the_name_of_an_object_is_not_taken_for_it(
+    call: str, other: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner, _, name = call.partition("(")[0].rpartition(".")
+    monkeypatch.setattr(OWNERS[owner or "m"], name, other(getattr(OWNERS[owner or "m"], name)))
+    f = written(f"""
+        import math as m
+        from math import sin
+        def f(a):
+            s = 0.0
+            for i in range(len(a)):
+                s += {call + ".norm(a)" * (name == "linalg")} * a[i]
+            return s
+    """, np=np)  # fmt: skip
+    accelerated, a = dc.accelerate(f), np.arange(9.0)
+    assert [accelerated(a) for _ in range(3)] == [f(a)] * 3
 
 
 def test_variables_of_functions_are_not_kept_alive() -> None:

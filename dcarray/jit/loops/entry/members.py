@@ -5,19 +5,20 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Mapping
-from types import BuiltinMethodType, MethodType, ModuleType
+from types import BuiltinMethodType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ..syntax.syntax_facts import walk
 
-__all__ = ["Check", "is_draw", "member_paths", "still_hold", "watched_members"]
+__all__ = ["MODULES", "Check", "is_draw", "is_own", "member_paths", "still_hold", "watched_members"]
 
 Check = tuple[dict[str, Any], str, Any]
 """A dictionary of names, one of them, and the object that it has to be bound to."""
 
-_MODULES = frozenset(
-    {"numpy", "numpy.linalg", "numpy.fft", "numpy.random", "math", "cmath", "random", "functools"}
-)
+MODULES = (
+    "numpy", "numpy.linalg", "numpy.fft", "numpy.random", "math", "cmath", "random", "functools", "builtins"
+)  # fmt: skip
+"""The modules whose members compiled code knows."""
 _ALIASES = {
     "abs": "absolute", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh",
     "atan": "arctan", "atan2": "arctan2", "atanh": "arctanh", "bitwise_invert": "invert",
@@ -50,31 +51,39 @@ def watched_members(paths: tuple[tuple[str, ...], ...], names: Mapping[str, Any]
     for path in paths:
         value = names.get(path[0])
         for name in path[1:]:
-            if value is None or not issubclass(type(value), ModuleType) or value.__name__ not in _MODULES:
+            if value is None or not issubclass(type(value), ModuleType) or value.__name__ not in MODULES:
                 break
             held = vars(value)
             if name not in held:  # made when it is asked for
                 break
             value = held[name]
-            if not _is_own(name, value):
+            if not is_own(name, value):
                 return None
             checks.append((held, name, value))
     return checks
 
 
-_HOMES = frozenset({"numpy", "math", "cmath", "_functools", "dcarray"})
+_HOMES = frozenset({"numpy", "math", "cmath", "_functools", "functools", "builtins", "dcarray"})
+_KINDS = "builtins", "numpy", "dcarray", "_cython"
 
 
-def _is_own(name: str, value: Any) -> bool:
-    """Whether an object is what NumPy, `math` or `random` has under a name."""
-    if isinstance(value, float):
+def is_own(name: str, value: Any) -> bool:
+    """Whether an object is what one of these modules has under a name.  An object of the program, such as a
+    wrapper or a mock, may have the names of what it replaces, but not its class or global names."""
+    kind = type(value)
+    if kind is float:
         return _NUMBERS.get(name) == value or (name == "nan" and value != value)
-    if value is None or isinstance(value, int | ModuleType):
-        return True
+    if value is None or name in _NUMBERS:
+        return value is None and name == "newaxis"
+    if issubclass(kind, ModuleType):
+        return value.__name__ in (f"numpy.{name}", f"dcarray.{name}")
     if is_draw(value):
         return bool(value.__name__ == name)
-    where = getattr(value, "__module__", None)
-    if type(value).__name__ == "ufunc":
+    if kind is FunctionType:
+        where = value.__globals__.get("__name__")
+    else:
+        where = getattr(value, "__module__", None) if kind.__module__.startswith(_KINDS) else None
+    if kind.__name__ == "ufunc":
         where = "numpy"
     if not isinstance(where, str) or where.partition(".")[0] not in _HOMES:
         return False

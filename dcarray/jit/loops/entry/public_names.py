@@ -9,12 +9,9 @@ from typing import Any
 from dcarray.jit import parallel_map
 
 from .entry_values import PublicObject
-from .members import is_draw
+from .members import MODULES, is_draw, is_own
 
 _MISSING = object()
-_MODULES = (
-    "numpy", "numpy.linalg", "numpy.fft", "numpy.random", "math", "cmath", "random", "functools", "builtins"
-)  # fmt: skip
 
 
 def public_description(value: Any) -> PublicObject | None:
@@ -28,15 +25,17 @@ def public_description(value: Any) -> PublicObject | None:
         return None
     if isinstance(value, ModuleType):
         name = "numpy" + name.removeprefix("dcarray") if name.startswith("dcarray") else name
-        return PublicObject(name) if name in _MODULES else None
+        return PublicObject(name) if name in MODULES else None
     if is_draw(value):
         own = vars(sys.modules["random"]).get(name) == value
         return PublicObject(f"random.{name}") if own else None
     names = (name, *_OTHER_NAMES.get(name, ()))
-    for path in _MODULES:
+    for path in MODULES:
         held = vars(sys.modules[path]) if path in sys.modules else {}
         for one in names:
             member = held.get(one, _MISSING)
+            if member is value and not is_own(one, value):
+                return None  # the program has replaced it
             if member is value or (member is not _MISSING and _counterpart(member) is value):
                 return PublicObject(f"{path}.{one}")
     return None
