@@ -76,7 +76,7 @@ class Stub:
         self._names: dict[str, Any] | None = None
         self._heading: list[ast.stmt] = []  # imports and symbols
         self._functions: dict[str, ast.FunctionDef] = {}
-        self._lines = text.splitlines()
+        self._lines = text.split("\n")
         try:
             tree = parse(text)
         except (SyntaxError, ValueError) as error:

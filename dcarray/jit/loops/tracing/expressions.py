@@ -68,7 +68,7 @@ class Frame:
 _COMPUTES = dict.fromkeys(
     (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Call, ast.Subscript), True
 )
-_KNOWN = (bool, int, float, complex, str, np.dtype)
+_KNOWN = (bool, int, float, complex, str, type(None), np.dtype)
 
 
 class Expressions(Operations):
@@ -103,18 +103,19 @@ class Expressions(Operations):
         self.parts = within
         try:
             value = trace()
-            parts = value if type(value) in (tuple, list) else (value,)
-            if all(part is None or type(part) in _KNOWN or isinstance(part, Data) for part in parts):
-                kept = {id(part) for part in parts if isinstance(part, Data)}
-                if not isinstance(value, Data):
-                    self.discard(tuple([one for one in within if id(one) not in kept]))
-                    if outer is not None:
-                        outer += [one for one in within if id(one) in kept]
-            if outer is not None and computes and isinstance(value, Data) and value.window is None:
-                outer += [value] if may_fail(value.expr) else []
-            return value
         finally:
             self.parts = outer
+        used: list[Data] = []
+        if isinstance(value, Data):
+            used = [value] if computes and value.window is None and may_fail(value.expr) else []
+        else:
+            parts = value if type(value) in (tuple, list) else (value,)
+            if all(type(part) in _KNOWN or isinstance(part, Data) for part in parts):
+                used = [one for one in within if any(one is part for part in parts)]
+                self.discard([one for one in within if not any(one is part for part in parts)])
+        if outer is not None:
+            outer += used
+        return value
 
     def _value(self, node: ast.expr, frame: Frame) -> Value:
         self.scope.count_expression()

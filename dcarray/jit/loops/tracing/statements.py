@@ -276,8 +276,10 @@ class Statements(Branches):
 
     # ---- functions ----------------------------------------------------------------------------------
     def run(self, function: Function, args: list[Value], named: dict[str, Value], frame: Frame) -> Value:
-        """Return the result of a call of a Python function, whose statements are traced where it is called
-        (inlining)."""
+        """Trace a call of a function of the program, and return what it returns.  Its statements are traced
+        where the call stands, with the positional arguments ``args`` and the keyword arguments ``named`` as
+        the values of its parameters; one that calls itself is traced apart.  ``frame`` has the caller's
+        names."""
         if len(frame.called) > _MAX_DEPTH:
             raise self.scope.fail(f"{function.name} is called from too many functions")
         tree, _ = parsed_function(function.source)
