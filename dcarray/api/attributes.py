@@ -78,8 +78,6 @@ class Attributes(Handle):
         return operands.wrap_result(type(self), value)
 
     def _derive(self, view: NDArray) -> Any:
-        if type(view) is not np.ndarray:  # ``view`` asks for it: subclasses keep their class
-            return view
         return derive(self, view, config.current().eager_below)
 
     # ---- attributes --------------------------------------------------------------------------------
@@ -170,18 +168,22 @@ class Attributes(Handle):
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        return self._pinned().__array_interface__
+        return self._described().__array_interface__
 
     @property
     def __array_struct__(self) -> Any:
-        return self._pinned().__array_struct__
+        return self._described().__array_struct__
+
+    def _described(self) -> NDArray:
+        """Return the plain view, whose address and dtype NumPy will read."""
+        if not survives(self.dtype):
+            raise AttributeError(refusal(self.dtype, "an address"))
+        self._raise_buffer_error()
+        return self._pinned()
 
     def _pinned(self) -> NDArray:
         """Return the plain view, whose address the caller passes on; from now on calls on this memory are
         eager."""
-        if not survives(self.dtype):
-            raise AttributeError(refusal(self.dtype, "an address"))
-        self._raise_buffer_error()
         a = self._writable()
         if self._small is None:
             self._store.family.exports = [lambda: a]
@@ -189,7 +191,7 @@ class Attributes(Handle):
 
     @property
     def ctypes(self) -> Any:
-        return export(self).ctypes
+        return self._pinned().ctypes
 
     @property
     def flat(self) -> Any:

@@ -12,7 +12,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from dcarray.core import counters, strided_views, window
 from dcarray.core.device_backend import device_backend
 from dcarray.core.errors import BAD_CALL
-from dcarray.core.handle import Handle, large, small
+from dcarray.core.handle import Handle, export, large, small
 from dcarray.core.processes import communicator
 from dcarray.core.store import Store
 from dcarray.core.strides import in_c_order, reshaped_strides, strides_of
@@ -200,6 +200,9 @@ class Methods(Attributes):
             view = self._as_dtype(args[0])
             if view is not None:
                 return view
+        classes = [one for one in (*args, *kwargs.values()) if isinstance(one, type)]
+        if any(issubclass(one, np.ndarray) and one is not np.ndarray for one in classes):
+            return export(self).view(*args, **kwargs)  # keeps its class, and may be written
         return self._derive(self._evaluated().view(*args, **kwargs))
 
     def _as_dtype(self, given: Any) -> Any:

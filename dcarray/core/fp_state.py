@@ -162,14 +162,13 @@ class Witness:
     ----------
     states : callable
         Returns the captured state of a statement.
-    part : bool, optional
-        Whether this is a rank's part of a run: calls of `numpy.seterrcall` functions are noted, too, since
-        all ranks have to make them (`call_handlers`).
+
+    Calls of `numpy.seterrcall` functions are noted, too, for `call_handlers`: these may use arrays of the
+    recording that runs, and all ranks have to make them.
     """
 
-    def __init__(self, states: Callable[[Any], Any], part: bool = False) -> None:
+    def __init__(self, states: Callable[[Any], Any]) -> None:
         self.notes: list[Note] = []
-        self.part = part
         self.loc: Any = None
         self._states = states
         self._state: Any = _NONE
@@ -213,23 +212,19 @@ def _noting_state(state: Any) -> Any:
             return noting
     with under(state):
         err: Any = np.geterr()
-        call: Any = np.geterrcall()
         noting = state
         if "log" not in err.values():
             modes: Any = {k: "call" if v in ("warn", "raise", "call") else v for k, v in err.items()}
-            with np.errstate(**modes, call=_note_handler(err, call)):
+            with np.errstate(**modes, call=_note_handler(err)):
                 noting = current_state()
     _cache[:] = [*_cache[-15:], (state, noting)]
     return noting
 
 
-def _note_handler(err: dict[str, Any], call: Any) -> Callable[[str, int], None]:
+def _note_handler(err: dict[str, Any]) -> Callable[[str, int], None]:
     def note(text: str, flag: int) -> None:
-        mode, witness = err[_TEXTS[text]], _local.witness
-        if mode == "call" and not witness.part:
-            call(text, flag)
-        else:
-            witness.notes.append((witness.loc, mode, text))
+        witness = _local.witness
+        witness.notes.append((witness.loc, err[_TEXTS[text]], text))
 
     return note
 

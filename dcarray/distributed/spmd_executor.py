@@ -309,10 +309,7 @@ def _attribute_errors(
             )
         ]
 
-    def state(loc: Any) -> Any:
-        return rec.sites[loc][2]
-
-    witness = fp_state.Witness(state, part=True)
+    witness = fp_state.Witness(lambda loc: rec.sites[loc][2])
 
     def local(region: Region, arrays: Mapping[str, Any]) -> None:
         interp.run(region, arrays, around=witness.around)
@@ -321,8 +318,7 @@ def _attribute_errors(
         with np.errstate(all="ignore"):  # copies belong to no statement
             before = {name: a.copy() for name, a in given.items()}
             execute(plan.per_statement, comm, before, local, around=witness.around)
-        notes = fp_state.merge_notes(broadcast_object(comm, witness.notes, rank) for rank in range(comm.size))
-    return fp_state.call_handlers(notes, state)
+        return fp_state.merge_notes(broadcast_object(comm, witness.notes, rank) for rank in range(comm.size))
 
 
 def _bind_outputs(

@@ -260,7 +260,7 @@ def exception_reporter(rec: Recording, notes: list[Any]) -> Callable[[], None]:
     def after() -> None:
         _warn_of_failures()
         fp_state.emit(
-            notes,
+            fp_state.call_handlers(notes, lambda k: sites[k][2]),
             lambda k: run_plan.name_in_warnings(calls[k], sites[k]),
             lambda k: run_plan.line_of(sites[k]),
         )

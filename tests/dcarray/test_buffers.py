@@ -111,3 +111,13 @@ def test_views_of_parts_may_be_made_writable_again(part):
         whole += 0  # not recorded, since the view is there
         view[...] = 7
         assert np.array_equal(whole, wanted)
+
+
+@pytest.mark.parametrize("kind", [np.recarray, np.matrix, np.memmap])
+def test_writes_to_views_of_other_classes_are_noticed(kind: type) -> None:
+    x = dc.asarray(np.zeros(100_000))
+    view = x.view(type=kind)
+    assert type(view) is kind
+    y = x + 5
+    view[..., 0] = 9
+    assert (y[0], x[0]) == (5, 9)

@@ -60,3 +60,13 @@ def test_memory_with_gaps_is_refused_in_numpys_words(n: int) -> None:
         hashlib.sha256(dc.asarray(m)[:, ::2])
     assert str(ours.value) == str(theirs.value)
     assert hashlib.sha256(dc.asarray(m)).digest() == hashlib.sha256(m).digest()
+
+
+def test_writes_through_an_address_are_noticed() -> None:
+    x = dc.asarray(np.zeros(100_000))
+    memory = ctypes.cast(x.ctypes.data, ctypes.POINTER(ctypes.c_double))
+    y = x + 5
+    memory[0] = 9
+    assert (y[0], x[0]) == (5, 9)
+    x += 1
+    assert memory[0] == 10

@@ -337,3 +337,17 @@ def test_warnings_come_as_often_as_numpys(k: int, filters: str) -> None:
     fp_state._registries.clear()
     want = given(filters, k, 14, np.copy)
     assert given(filters, k, 14, lambda a: dc.asarray(a.copy())) == want
+
+
+@pytest.mark.parametrize("jit", ["eager", "off"])
+def test_a_called_function_may_use_what_is_recorded(jit: str) -> None:
+    heard: list[object] = []
+    x = dc.asarray(np.linspace(-1.0, 1.0, 100_000))
+    with (
+        dc.options(jit=jit),
+        np.errstate(invalid="call", call=lambda *what: heard.extend([*what, (x + y)[0]])),
+    ):
+        y = x + 1
+        z = np.sqrt(x) + y
+        assert np.isnan(z[0])
+    assert heard == ["invalid value", 8, -1.0]
