@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+import warnings
 import weakref
 from types import SimpleNamespace
 from typing import Any
@@ -635,3 +636,13 @@ def test_variables_of_functions_are_not_kept_alive() -> None:
     for n in (300, 300, 301, 302):
         assert accelerated(n) == f(n) and not alive
     assert settle().loops + settle().runs > before
+
+
+@pytest.mark.eager(debug=False)
+def test_warnings_of_the_source_are_not_repeated() -> None:
+    with pytest.warns(SyntaxWarning, match="literal"):
+        f = written("def f(n):\n    t = 0\n    for i in range(n):\n        if i is 5: t += 1\n    return t")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert dc.accelerate(f)(300) == 1
+    assert not caught

@@ -15,6 +15,7 @@ from dcarray.lowering.runtime.parsing import parse
 from ..entry.guards import ARRAYS, SCALARS
 from ..syntax.eligibility import goes_through
 from ..syntax.path_names import Step
+from ..syntax.source import unwarned
 from .object_parts import Unread, part
 from .site_source import SiteSource
 
@@ -47,7 +48,8 @@ class LoopItems:
         assert isinstance(loop, ast.For)
         place = goes_through(loop)
         assert place is not None
-        self._code = compile(ast.Expression(place[1]), "<items>", "eval")
+        with unwarned():
+            self._code = compile(ast.Expression(place[1]), "<items>", "eval")
         self._paths, self._is_range = _paths(place[1]), place[1] is loop.iter
         self._needed, self._names = source.needed, names
 

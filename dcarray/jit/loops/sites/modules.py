@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from types import CodeType
 from typing import Any
 
@@ -12,6 +10,7 @@ from dcarray.core.counters import note
 from dcarray.core.faults import passed_over
 from dcarray.lowering.runtime.parsing import parse
 
+from ..syntax.source import unwarned
 from ..syntax.stubs import functions_in, stub_of
 from .asking import note_source
 from .profiles import profile_of
@@ -66,7 +65,7 @@ def _with_sites(
         from .module_sites import rewritten
 
         try:
-            with _unwarned():
+            with unwarned():
                 module = rewritten(source, file, is_script)
         except (SyntaxError, ValueError, RecursionError):
             return plain
@@ -101,20 +100,3 @@ def _heat_hinted(source: str | bytes, file: str, module: SitedModule, sites: Seq
             if hint.has_arrays and hint.seconds >= HOT_SECONDS and site.outer is None and not site.doubtful:
                 site.known = True
                 site.heat()
-
-
-@contextmanager
-def _unwarned() -> Iterator[None]:
-    """A context in which the compiler repeats no warning that it has already given for this module.
-
-     The list of warning filters is changed in place: `warnings.catch_warnings` would make Python forget which
-    warnings it has shown, and show all of them again.
-    """
-    added: list[Any] = [("ignore", None, kind, None, 0) for kind in (SyntaxWarning, DeprecationWarning)]
-    filters: Any = warnings.filters
-    filters[:0] = added
-    try:
-        yield
-    finally:
-        for one in added:
-            filters.remove(one)

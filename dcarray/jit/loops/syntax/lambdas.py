@@ -10,7 +10,7 @@ from types import CodeType, FunctionType
 from dcarray.lowering.runtime.parsing import parse
 
 from .private_names import class_around, mangle
-from .source import Source, source_of
+from .source import Source, source_of, unwarned
 
 __all__ = ["inlined_source"]
 
@@ -49,7 +49,8 @@ def _lambdas(text: str, file: str) -> list[tuple[ast.Lambda, CodeType]]:
     """Return the lambdas of a file with their code objects, compiled anew."""
     try:
         tree = parse(text, file)
-        codes = [*_codes(compile(tree, file, "exec", dont_inherit=True))]
+        with unwarned():
+            codes = [*_codes(compile(tree, file, "exec", dont_inherit=True))]
     except (SyntaxError, ValueError, RecursionError):
         return []
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)]

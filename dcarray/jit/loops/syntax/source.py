@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -72,9 +74,9 @@ class Source:
         imports = parse("".join(f"import {name}\n" for name in self.imported)).body
         module = ast.Module(body=[*imports, *body], type_ignores=[])
         try:
-            whole = compile(
-                module, code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True
-            )
+            with unwarned():
+                flags = code.co_flags & _FUTURE
+                whole = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError):
             return None
         inner = _inner_code(whole, tree.name, depth)
@@ -82,6 +84,23 @@ class Source:
             return None
         flags = inner.co_flags | code.co_flags & _METHOD
         return inner.replace(co_qualname=code.co_qualname, co_flags=flags)
+
+
+@contextmanager
+def unwarned() -> Iterator[None]:
+    """A context in which the compiler repeats no warning that it has already given for this source.
+
+    The list of warning filters is changed in place: `warnings.catch_warnings` would make Python forget which
+    warnings it has shown, and show all of them again.
+    """
+    added: list[Any] = [("ignore", None, kind, None, 0) for kind in (SyntaxWarning, DeprecationWarning)]
+    filters: Any = warnings.filters
+    filters[:0] = added
+    try:
+        yield
+    finally:
+        for one in added:
+            filters.remove(one)
 
 
 def is_faithful(node: ast.stmt) -> bool:
