@@ -74,7 +74,7 @@ def _from_spec(spec: ModuleSpec | None, missing: str, names: dict[str, Any], com
     if spec is not None:
         names.update(__spec__=spec, __loader__=loader, __file__=spec.origin, __package__=spec.parent)
         names.update({"__cached__": spec.cached} if _HAS_CACHED else {})
-        if type(loader) is SourceFileLoader:
+        if type(loader) is SourceFileLoader or hasattr(loader, "has_sites"):
             return compiler(loader.get_data(loader.path), loader.path, names)
         code = None if loader is None else loader.get_code(spec.name)
         if code is not None:
@@ -181,7 +181,8 @@ class Accelerator:
 
     def compile(self, source: str | bytes, file: str, names: dict[str, Any]) -> CodeType:
         """Compile the source of a script, with sites unless they cannot help, or did not."""
-        if self._wraps or self.hidden or config.current().jit == "off":
+        is_library = self._users.root is None and not hasattr(names["__loader__"], "has_sites")  # -m pytest
+        if self._wraps or self.hidden or is_library or config.current().jit == "off":
             return plain(source, file, names)
         verdict = self._verdict(source, file)
         if verdict is not None and not verdict.has_sites:

@@ -180,6 +180,16 @@ def test_modules_packages_and_folders(folder: Path) -> None:
     assert _ours(folder, "-m", "helper").returncode == 0
 
 
+def test_a_module_that_is_run_is_compiled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ENVIRONMENT, "DCARRAY_JIT", "eager")
+    (folder / "summing.py").write_text(
+        "import numpy as np\ns = 0.0\nfor i in range(9000):\n    s += np.sqrt(i)\n"
+    )
+    assert "loops run as compiled code                                             1" in (
+        _ours(folder, "-m", "summing", "--report").stderr
+    )
+
+
 def test_report_and_regions_also_after_an_exception(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ENVIRONMENT, "DCARRAY_JIT", "eager")  # the loop is too short to be hot
     source = """

@@ -16,6 +16,7 @@ __all__ = ["install_importer"]
 class _Loader(SourceFileLoader):
     """The loader of a module with sites."""
 
+    has_sites = True
     eagerly = False
     _names: dict[str, Any] | None = None  # of the module, between `create_module` and its run
 
