@@ -23,6 +23,7 @@ from dcarray.jit.loops.entry.entry_values import (
     ScalarType,
     TracedLoop,
 )
+from dcarray.jit.loops.syntax.purity import is_pure
 from dcarray.jit.loops.tracing.trace import trace
 
 Names = dict[str, Any]
@@ -89,9 +90,9 @@ def request(source: str, names: Mapping[str, Any], live: Any = None) -> LoopDesc
     tree = ast.parse(source)
     reads = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
     bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    return LoopDescription(
-        source, "loop.py", 1, namespace(reads, names), frozenset(bound if live is None else live)
-    )
+    first, every = tree.body[0], frozenset(bound if live is None else live)
+    asked = isinstance(first, ast.While) and is_pure(first.test)
+    return LoopDescription(source, "loop.py", 1, namespace(reads, names), every, asked=asked)
 
 
 def serve(traced: TracedLoop, names: Names) -> Names:
