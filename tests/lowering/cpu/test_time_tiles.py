@@ -3,6 +3,7 @@
 import random
 from contextlib import contextmanager
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.schedules import time_tiles as lowered
 from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.kernel.verify import check
+from dcarray.lowering.program import small_statements
 
 SMALL = CacheLimits(last=0, near=1 << 20, again=0, points=0, tiles=2, sides=1, height=2)
 
@@ -79,7 +81,7 @@ def without_races(seed, height, symbolic):
 def test_compiled(seed, height, dtype, cache):
     region = Chains(random.Random(seed), dtype).region()
     made = time_tiling(replace(SMALL, height=height)).fn(region, Log())
-    with nearest(cache):
+    with nearest(cache), mock.patch.object(small_statements, "MOST_WORK", 0):
         plan = compile_region(made, fallback=lambda reason, loc: pytest.fail(reason))
     assert plan.stats["kernels"] == len(made.body)
     want = wanted(region, {}, seed)
