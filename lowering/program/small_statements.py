@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
 
 from dcarray.ir.analysis.traffic import fused_traffic
 from dcarray.ir.nodes import Branch, Compute, Loop, Nest, Region, Rows, Stmt
-from dcarray.ir.statements import all_statements
+from dcarray.ir.renaming import unused_names
+from dcarray.ir.statements import all_statements, loop_variables
 
 __all__ = ["joined"]
 
@@ -25,7 +27,7 @@ def joined(region: Region, stop: int | None) -> tuple[Region, int | None]:
     ----------
     region : Region
     stop : int or None
-        The position of a statement before which a run may end: none that are joined come before and after it.
+        The position of a statement before which a run may end: it is joined with none of those before it.
 
     Returns
     -------
@@ -33,21 +35,23 @@ def joined(region: Region, stop: int | None) -> tuple[Region, int | None]:
     int or None
         The position of the same statement in the new region.
     """
-    before = _joined(region.body[:stop], region, "before")
-    after = [] if stop is None else _joined(region.body[stop:], region, "after")
+    taken = loop_variables(region.body) | {symbol.name for symbol in region.symbols}
+    variables = unused_names("once", taken)
+    before = _joined(region.body[:stop], region, variables)
+    after = [] if stop is None else _joined(region.body[stop:], region, variables)
     if len(before) + len(after) == len(region.body):
         return region, stop
     return replace(region, body=(*before, *after)), None if stop is None else len(before)
 
 
-def _joined(body: tuple[Stmt, ...], region: Region, name: str) -> list[Stmt]:
-    """Return statements of which those that are small are joined; ``name`` begins their loops' variables."""
+def _joined(body: tuple[Stmt, ...], region: Region, variables: Iterator[str]) -> list[Stmt]:
+    """Return statements, with a loop over one of the ``variables`` around those that are small."""
     new: list[Stmt] = []
     for is_small, group in groupby(body, lambda stmt: _is_small(stmt, region)):
         left = [*group]
         while left:
             stmts, left = tuple(left[:MOST_STATEMENTS]), left[MOST_STATEMENTS:]
-            new += (Loop(f"{name}{len(new)}", (0, 1, 1), stmts),) if is_small and len(stmts) > 1 else stmts
+            new += (Loop(next(variables), (0, 1, 1), stmts),) if is_small and len(stmts) > 1 else stmts
     return new
 
 

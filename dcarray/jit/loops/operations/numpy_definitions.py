@@ -222,11 +222,9 @@ def definition(
     arrays = [x for x in (*args, *named.values()) if isinstance(x, Data) and is_array(x)]
     types = tuple([f"{x.dtype.char}{len(x.shape)}" for x in arrays])
     substitute: Any = _DEFINITIONS.get((function.name.removeprefix("numpy."), types))
-    own: list[Value] = []
-    if has_numpy and function.name.startswith("numpy.linalg."):
-        rows = [x.shape[0] for x in arrays]
-        if named or not all(type(n) is int and n <= MOST_ROWS for n in rows):
-            return None
-        own = [LEAST_PIVOT]
-    described_function = None if substitute is None else described(substitute)
-    return None if described_function is None else (described_function, [*args, *own])
+    defined = None if substitute is None else described(substitute)
+    if defined is None or not (has_numpy and function.name.startswith("numpy.linalg.")):
+        return None if defined is None else (defined, [*args])
+    if named or not all(type(x.shape[0]) is int and x.shape[0] <= MOST_ROWS for x in arrays):
+        return None
+    return defined, [*args, LEAST_PIVOT]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from inspect import signature
 from types import MethodType
 from typing import Any
@@ -35,15 +35,16 @@ class Tools(Operations):
     # ---- arguments ----------------------------------------------------------------------------------
     def invoke(self, function: Callable[..., Value], args: Args, named: Named) -> Value:
         """Call a method that traces a function, with the arguments of the program's call."""
-        if isinstance(function, MethodType):
-            self.check_arguments(function.__func__, (function.__self__, *args), named)
-        else:
-            self.check_arguments(function, args, named)
+        self.check_arguments(function, args, named)
         return function(*args, **named)
 
-    def check_arguments(self, function: Callable[..., Any], args: Args, named: Named) -> None:
+    def check_arguments(self, function: Any, args: Args, named: Named) -> None:
         """Raise `Untraceable` if a function does not take these arguments, as far as its signature is known:
         before NumPy 2.4, functions in C have none."""
+        while isinstance(function, partial):  # another object in each call, which no cache should hold
+            function, args, named = function.func, (*function.args, *args), {**function.keywords, **named}
+        if isinstance(function, MethodType):
+            function, args = function.__func__, (function.__self__, *args)
         try:
             _signature(function).bind(*args, **named)
         except ValueError:

@@ -44,9 +44,12 @@ class Liveness:
         if isinstance(loop := stmts[-1], ast.For | ast.While):  # its ``else`` comes after it
             head = [loop.target, loop.iter] if isinstance(loop, ast.For) else [loop.test]
             bound = stores(*stmts[:-1], *head, *loop.body)
-        nones = [one for one in stmts if isinstance(one, ast.Assign) and ast.unparse(one.value) == "None"]
-        freed = [target_names(*one.targets) for one in nones]
-        return (self._after.get(stmts[-1], bound) & bound).union(*freed)
+        live = self._after.get(stmts[-1], bound) & bound
+        for stmt in stmts:
+            match stmt:
+                case ast.Assign(targets, ast.Constant(None)):
+                    live |= target_names(*targets)
+        return live
 
     def needed(self, stmts: Sequence[ast.stmt]) -> Names:
         """Return the names whose earlier values the statements may read.  A loop is assumed to run: names

@@ -75,8 +75,9 @@ class Source:
         module = ast.Module(body=[*imports, *body], type_ignores=[])
         try:
             with unwarned():
-                flags = code.co_flags & _FUTURE
-                whole = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
+                whole = compile(
+                    module, code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True
+                )
         except (SyntaxError, ValueError, RecursionError):
             return None
         inner = _inner_code(whole, tree.name, depth)
