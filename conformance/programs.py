@@ -270,7 +270,7 @@ class Judge:
 
     @classmethod
     def of(cls, program: Program, variables: Variables) -> Judge:
-        """Return the comparison for the values of the run with NumPy's arrays."""
+        """Return the judge for a program, given the variables that it has after a run on NumPy's arrays."""
         found = [
             v for v in variables.values() if isinstance(v, np.ndarray | np.generic) and v.dtype.kind in "fc"
         ]

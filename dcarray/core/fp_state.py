@@ -156,15 +156,14 @@ _NONE = object()
 
 
 class Witness:
-    """A collector of notes ``(loc, mode, text)`` on the floating-point warnings and errors of a run.
+    """A collector of notes ``(loc, mode, text)`` on the floating-point warnings and errors of a run.  Calls
+    of `numpy.seterrcall` functions are noted, too, for `call_handlers`: these functions may use arrays of the
+    run, and all ranks have to make them.
 
     Parameters
     ----------
     states : callable
         Returns the captured state of a statement.
-
-    Calls of `numpy.seterrcall` functions are noted, too, for `call_handlers`: these may use arrays of the
-    recording that runs, and all ranks have to make them.
     """
 
     def __init__(self, states: Callable[[Any], Any]) -> None:

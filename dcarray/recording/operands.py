@@ -209,7 +209,7 @@ def target_of(rec: Recording, out: Handle) -> tuple[int, window.Index | None]:
 
 
 def _all_of(store: Store, x: Handle) -> bool:
-    """Whether an array has all elements of its store."""
+    """Whether a wrapped array is a view of its whole store, and has each element once."""
     index = x._index
     if index is None:
         return True

@@ -104,7 +104,7 @@ class Recursion:
     line: int
 
     def names(self, function: Function) -> bool:
-        """Whether the name stands for this function."""
+        """Whether ``function`` is the one to which the recursive name is bound."""
         return (self.name, self.file, self.line) == (function.name, function.file, function.line)
 
 

@@ -15,7 +15,8 @@ _MISSING = object()
 
 
 def public_description(value: Any) -> PublicObject | None:
-    """Return the description of an object with a public name (NumPy's, or its counterpart's); else None."""
+    """Return the `PublicObject` of a module, function or class of NumPy, Python's library or dcarray that
+    compiled code knows by its public name, such as ``numpy.add``; None for any other object."""
     if value is parallel_map.map:
         return PublicObject("dcarray.map")
     if _runs_code(type(value)):

@@ -341,7 +341,7 @@ class Tracer(Recursions):
         return Result(kind, array.name, not items.of_numpy, count, items.of_tuples)
 
     def _result_scalar(self, name: str, value: Data) -> str:
-        """Return a new array without axes that has the value."""
+        """Return the name of a new output without axes, to which a new statement stores the value."""
         array = self.memory.new((), value.dtype, name, "out")
         self.memory.emit(Compute(array, value.expr, loc=self.memory.loc))
         return array.array
