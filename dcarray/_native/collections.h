@@ -70,3 +70,24 @@ forget_holds(PyObject *module, PyObject *nothing)
         set_collections(1);
     Py_RETURN_NONE;
 }
+
+/* Finalizers of garbage may use what is garbage with them, but weak references to it are dead before they run.  So a store that a
+ * recording refers to weakly is none of the collector's objects, and dies with its last array.  One that a recording keeps alive is:
+ * the two may be a cycle. */
+
+/* weak(store): a weak reference to a store that is to be computed. */
+static PyObject *
+weak(PyObject *module, PyObject *store)
+{
+    PyObject_GC_UnTrack(store);
+    return PyWeakref_NewRef(store, NULL);
+}
+
+/* kept(store): a store that a recording keeps alive. */
+static PyObject *
+kept(PyObject *module, PyObject *store)
+{
+    if (!PyObject_GC_IsTracked(store))
+        PyObject_GC_Track(store);
+    return Py_NewRef(store);
+}

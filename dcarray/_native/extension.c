@@ -418,6 +418,8 @@ static PyMethodDef methods[] = {
     METHOD("rest", rest, METH_O)
     METHOD("end_rest", end_rest, METH_NOARGS)
     METHOD("hold_collections", hold_collections, METH_NOARGS)
+    METHOD("kept", kept, METH_O)
+    METHOD("weak", weak, METH_O)
     METHOD("release_collections", release_collections, METH_NOARGS)
     METHOD("waiting", waiting, METH_FASTCALL)
     METHOD("without_collections", without_collections, METH_FASTCALL)
@@ -440,7 +442,7 @@ fill_module(PyObject *module)
     if (gc == NULL || (GetThreshold = PyObject_GetAttrString(gc, "get_threshold")) == NULL ||
         (SetThreshold = PyObject_GetAttrString(gc, "set_threshold")) == NULL || 0 NAMES(MAKE_NAME))
         return -1;
-    return PyModule_AddIntConstant(module, "REVISION", 78) < 0 || PyModule_AddType(module, &BoundNameType) < 0 || add_constants(module) < 0 ? -1 : 0;
+    return PyModule_AddIntConstant(module, "REVISION", 79) < 0 || PyModule_AddType(module, &BoundNameType) < 0 || add_constants(module) < 0 ? -1 : 0;
 }
 
 /* What is static here is guarded by the interpreter's lock, which a Python without one takes for this module, and there is

@@ -107,6 +107,7 @@ declare_old(PyObject *rec, PyObject *store)
     slot = PyLong_FromSsize_t(PyList_GET_SIZE(AT(rec, Slots)));
     held = slot == NULL ? NULL : PyNumber_Add(AT(rec, HeldElements), AT(store, Size));
     entry = held == NULL ? NULL : PyTuple_Pack(5, OldName, AT(store, Char), AT(store, Geometry), AT(store, Mem) == Py_None ? Py_None : AT(store, Strides), slot);
+    Py_DECREF(kept(NULL, store));
     if (entry != NULL && PyList_Append(AT(rec, Slots), store) == 0 && PyList_Append(AT(rec, Log), entry) == 0) {
         Py_XSETREF(AT(store, Slot), Py_NewRef(slot));
         Py_XSETREF(AT(store, Recorded), Py_NewRef(rec));
@@ -254,7 +255,7 @@ log_statement(PyObject *rec, PyObject *entry, Py_ssize_t size, PyObject *warned_
 {
     int instruction = 0, done = 0;
     PyCodeObject *code = user_place(&instruction);
-    PyObject *state = NULL, *number = NULL, *site = NULL, *r;
+    PyObject *state = NULL, *number = NULL, *site = NULL;
     if (code != NULL && PyContextVar_Get(ErrorState, NULL, &state) == 0 && (number = PyLong_FromLong(instruction)) != NULL)
         site = PyTuple_Pack(4, code, number, state, warned_as);
     if (site != NULL && PyList_Append(AT(rec, Log), entry) == 0 &&
@@ -262,16 +263,20 @@ log_statement(PyObject *rec, PyObject *entry, Py_ssize_t size, PyObject *warned_
         done = PyList_Append(AT(rec, Sites), site) == 0;
     if (done && PyList_GET_SIZE(AT(rec, Log)) > PyLong_AsSsize_t(AT(rec, EntryLimit)))
         Py_XSETREF(AT(rec, Due), Py_NewRef(Py_True));
-    if (done && AT(rec, Urgent) != Py_False) {
-        r = PyObject_CallOneArg(RunUrgent, rec);
-        Py_XDECREF(r);
-        done = r != NULL;
-    }
     Py_XDECREF(code);
     Py_XDECREF(state);
     Py_XDECREF(number);
     Py_XDECREF(site);
     return done ? 0 : -1;
+}
+
+/* Run a recording whose entry is complete, if that is urgent; -1 with an exception. */
+static int
+run_if_urgent(PyObject *rec)
+{
+    PyObject *r = AT(rec, Urgent) == Py_False ? Py_NewRef(Py_None) : PyObject_CallOneArg(RunUrgent, rec);
+    Py_XDECREF(r);
+    return r == NULL ? -1 : 0;
 }
 
 /* The number of elements of a shape. */
@@ -293,7 +298,8 @@ commit(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     if (Recordings == NULL || nargs > 3 || Py_TYPE(args[0]) != Recordings || domain == NULL || !PyTuple_Check(domain))
         return PyObject_Vectorcall(Commit, args, nargs, NULL);
     sized = PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(args[1], 0), "call") != 0;
-    if (log_statement(args[0], args[1], sized ? elements_in(domain) : PY_SSIZE_T_MAX, nargs == 3 ? args[2] : Py_None) < 0)
+    if (log_statement(args[0], args[1], sized ? elements_in(domain) : PY_SSIZE_T_MAX, nargs == 3 ? args[2] : Py_None) < 0 ||
+        run_if_urgent(args[0]) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -302,10 +308,10 @@ commit(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 static PyObject *
 declare_new(PyObject *rec, PyObject *store)
 {
-    PyObject *slots = AT(rec, Slots), *slot = PyLong_FromSsize_t(PyList_GET_SIZE(slots)), *weak, *entry;
-    weak = slot == NULL ? NULL : PyWeakref_NewRef(store, NULL);
-    entry = weak == NULL ? NULL : PyTuple_Pack(4, NewName, AT(store, Char), AT(store, Geometry), slot);
-    if (entry == NULL || PyList_Append(slots, weak) < 0 || PyList_Append(AT(rec, News), slot) < 0 ||
+    PyObject *slots = AT(rec, Slots), *slot = PyLong_FromSsize_t(PyList_GET_SIZE(slots)), *held, *entry;
+    held = slot == NULL ? NULL : weak(NULL, store);
+    entry = held == NULL ? NULL : PyTuple_Pack(4, NewName, AT(store, Char), AT(store, Geometry), slot);
+    if (entry == NULL || PyList_Append(slots, held) < 0 || PyList_Append(AT(rec, News), slot) < 0 ||
         PyList_Append(AT(rec, Log), entry) < 0)
         Py_CLEAR(slot);
     else {
@@ -313,7 +319,7 @@ declare_new(PyObject *rec, PyObject *store)
         Py_XSETREF(AT(store, Recorded), Py_NewRef(rec));
         Py_XSETREF(AT(store, Dirty), Py_NewRef(rec));
     }
-    Py_XDECREF(weak);
+    Py_XDECREF(held);
     Py_XDECREF(entry);
     return slot;
 }

@@ -83,11 +83,10 @@ runs_at_once(MapCall *call)
 
 /* Log a call, with the lock held; returns the array with its result. */
 static PyObject *
-log_call(MapCall *call)
+log_call(MapCall *call, PyObject *rec)
 {
     enum { HEAD = 6 };
-    PyObject *session = session_of(call->device), *rec = session == NULL ? NULL : recording_of(session);
-    PyObject *entry = rec == NULL ? NULL : PyTuple_New(HEAD + call->count), *result = NULL, *store = NULL, *slot = NULL, *index = NULL;
+    PyObject *entry = PyTuple_New(HEAD + call->count), *result = NULL, *store = NULL, *slot = NULL, *index = NULL;
     int done = entry != NULL;
     for (int k = 0; done && k < call->count; k++) {
         PyObject *x = call->inputs[k];
@@ -115,12 +114,31 @@ log_call(MapCall *call)
     }
     if (!done)
         Py_CLEAR(result);
-    Py_XDECREF(session);
-    Py_XDECREF(rec);
     Py_XDECREF(entry);
     Py_XDECREF(store);
     Py_XDECREF(slot);
     Py_XDECREF(index);
+    return result;
+}
+
+/* Log a call as `log_call`, and run the recording if it is urgent.  No handler of a signal and no finalizer of the program, which
+ * may record themselves, runs between parts of the entry. */
+static PyObject *
+log_at_once(MapCall *call)
+{
+    PyObject *session = session_of(call->device), *rec = session == NULL ? NULL : recording_of(session), *result = NULL;
+    if (rec != NULL) {
+        unsigned long thread = hold_signals();
+        int collects = PyGC_Disable();
+        result = log_call(call, rec);
+        if (collects)
+            PyGC_Enable();
+        let_go(thread);
+        if (result != NULL && run_if_urgent(rec) < 0)
+            Py_CLEAR(result);
+    }
+    Py_XDECREF(session);
+    Py_XDECREF(rec);
     return result;
 }
 
@@ -144,7 +162,7 @@ record_call(PyObject *name, PyObject *const *inputs, int count, PyObject *out)
     if ((r = PyObject_CallNoArgs(Acquire)) == NULL)
         return NULL;
     Py_DECREF(r);
-    result = log_call(&call);
+    result = log_at_once(&call);
     PyErr_Fetch(&type, &value, &trace);
     r = PyObject_CallNoArgs(Release);
     Py_XDECREF(r);

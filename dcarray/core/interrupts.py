@@ -11,15 +11,16 @@ from typing import Any
 
 from .native import BUILT
 
-__all__ = ["HeldSignals", "hold", "may_stop"]
+__all__ = ["Undisturbed", "hold", "may_stop"]
 
 _signal: Any = importlib.import_module("_signal")  # without the enumerations of ``signal``, which take long
 
 
 class _HeldInterrupt:
-    """What `hold` returns without the C module: only keyboard interrupts wait."""
+    """What holds them without the C module: only keyboard interrupts wait."""
 
     def __init__(self) -> None:
+        self._uncollected = hold(True)
         self._caught: list[Any] = []
         self._old: Any = None
         if threading.get_ident() == threading.main_thread().ident:
@@ -37,13 +38,14 @@ class _HeldInterrupt:
                 self._old(*self._caught[0])
 
 
-class HeldSignals:
-    """A context in which signals wait."""
+class Undisturbed:
+    """A context in which signals wait, and no garbage is collected: neither handlers nor finalizers of the
+    program run in this thread."""
 
     __slots__ = ("_held",)
 
     def __enter__(self) -> None:
-        self._held: Any = hold(False) if BUILT else _HeldInterrupt()
+        self._held: Any = hold(True) if BUILT else _HeldInterrupt()
 
     def __exit__(self, *exc: object) -> None:
         if not BUILT:

@@ -24,7 +24,7 @@ loaded, unless it was told not to."""
 
 # Raised, here and in `extension.c`, with every change of the interface between the two, so that a module that
 # was built before an update of the checkout is not used.
-BUILT = REVISION == 78 and LOCKED
+BUILT = REVISION == 79 and LOCKED
 """Whether `dcarray._native.extension` may be used."""
 
 

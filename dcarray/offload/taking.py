@@ -14,7 +14,7 @@ from dcarray.core.store import memory
 from dcarray.ir.ops import COUNTED, FROM_END, KEPT
 from dcarray.recording.operands import commit, operand, shape_of
 from dcarray.recording.recorder import result_of
-from dcarray.recording.session import LOCK, recording_for, session
+from dcarray.recording.session import LOCK, recording, recording_for
 
 from .buffer import DeviceBuffer
 
@@ -72,8 +72,7 @@ def record(cls: Any, x: Any, places: list[Any], shape: tuple[int, ...], kinds: S
 
     ``shape`` is the result's; ``kinds`` says how each axis of the array is indexed (see `dcarray.ir.ops`).
     """
-    with LOCK, recording_for(cls._device):
-        rec = session().ready()
+    with LOCK, recording_for(cls._device), recording() as rec:
         args = [operand(rec, one, None, one.dtype.char) for one in (x, *places)]
         result, slot, _ = result_of(cls, rec, shape, x.dtype.char)
         commit(rec, ("call", "take", (slot,), tuple(args), (("key", "".join(kinds)),)))

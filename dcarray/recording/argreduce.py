@@ -13,7 +13,7 @@ from dcarray.tiering import policy
 
 from . import recorder
 from .operands import NoCompiledForm, RunEagerly, kind_of, operand, shape_of
-from .session import LOCK, session
+from .session import LOCK, recording
 
 __all__ = ["argreduce"]
 
@@ -42,8 +42,7 @@ def argreduce(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
     if _faster_eagerly(x, shape, axis):
         return None
     axes = tuple(range(len(shape))) if axis is None else (axis,)
-    with LOCK:
-        rec = session().ready()
+    with LOCK, recording() as rec:
         try:
             kind = kind_of(x)
             if kind not in _KINDS:

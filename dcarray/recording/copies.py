@@ -9,7 +9,7 @@ from dcarray.core import window
 from dcarray.core.processes import communicator
 
 from .operands import RunEagerly, enter, kind_of, operand, run_urgent, user_frame
-from .session import LOCK, session
+from .session import LOCK, recording
 
 __all__ = ["Part", "record_copies", "record_joined"]
 
@@ -42,8 +42,7 @@ def record_copies(target: Any, source: Any, parts: Sequence[Part]) -> bool:
         return False
     store = target._store
     char = store.char
-    with LOCK:
-        rec = session().ready()
+    with LOCK, recording() as rec:
         head = store._head or store
         if not char or source._store.char != char or not head.is_unused():
             return False
@@ -81,8 +80,7 @@ def record_joined(target: Any, parts: Sequence[tuple[Any, Any]]) -> bool:
     if communicator() is not None:
         return False
     store = target._store
-    with LOCK:
-        rec = session().ready()
+    with LOCK, recording() as rec:
         head = store._head or store
         if not store.char or not head.is_unused():
             return False

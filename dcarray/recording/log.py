@@ -6,12 +6,13 @@ import copy
 from math import prod
 from types import FrameType
 from typing import TYPE_CHECKING, Any
-from weakref import ref
+from weakref import ref as weak
 
 import numpy as np
 
 from dcarray.core.device_backend import device_backend
 from dcarray.core.fp_state import current_state, watched_flags
+from dcarray.core.native import BUILT
 from dcarray.core.processes import communicator, foreign_thread_error
 from dcarray.core.store import Store, memory
 from dcarray.ir import log_entries
@@ -28,6 +29,13 @@ MAX_SWEPT = 1024
 CHARS = "?bBhHiIlLqQefdFD"
 
 Site = tuple[Any, int, Any, str | None]
+
+if BUILT:  # so that finalizers may use stores (`_native/collections.h`)
+    from dcarray._native.extension import kept, weak  # type: ignore[assignment]
+else:
+
+    def kept(store: Any, /) -> Any:
+        return store
 
 
 class Recording:
@@ -176,12 +184,12 @@ class Recording:
         elif head is None or head.mem is None:
             self.log.append(("new", store.char, store.shape, first))
             if communicator() is None:  # a reshape must not keep its head alive, and so unfused
-                slots.append(ref(store))
+                slots.append(weak(store))
                 return slot
         else:
             memory(store)
             self.log.append(("old", store.char, store.shape, store.strides, first))
-        slots.append(store)
+        slots.append(kept(store))
         self.held_elements += store.size
         if self.held_elements > HELD_ELEMENTS:
             self.due = True
@@ -192,7 +200,7 @@ class Recording:
         slots = self.slots
         store.slot = slot = len(slots)
         store.rec = store.dirty = self
-        slots.append(ref(store))
+        slots.append(weak(store))
         self.news.append(slot)
         self.log.append(("new", store.char, store.shape, slot))
         return slot

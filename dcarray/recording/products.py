@@ -10,7 +10,7 @@ from dcarray.tiering.blas_sharing import SMALL_PRODUCTS, is_large_matvec, is_ski
 
 from .operands import NoCompiledForm, RunEagerly, commit, kind_of, operand, run_eagerly, shape_of
 from .recorder import NOT_RECORDED, class_of, refuse_small, result_of
-from .session import LOCK, session
+from .session import LOCK, recording
 
 _BLAS = ("f", "d", "F", "D")
 
@@ -22,8 +22,7 @@ def matmul(a: Any, b: Any, out: Any = None, called: Any = np.matmul) -> Any:
     sa: tuple[int, ...] = ()
     sb: tuple[int, ...] = ()
     shape: tuple[int, ...] = ()
-    with LOCK:
-        rec = session().ready()
+    with LOCK, recording() as rec:
         try:
             sa, sb = shape_of(a), shape_of(b)
             if not sa or not sb:

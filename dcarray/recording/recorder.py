@@ -42,7 +42,7 @@ from .operands import (
     target_of,
 )
 from .power import power_operation
-from .session import LOCK, session
+from .session import LOCK, recording, session
 
 
 # ---- the entries -------------------------------------------------------------------------------------
@@ -80,8 +80,7 @@ def elementwise(
     if usual and (recorded := fast_path.elementwise(name, inputs, out)) is not None:
         return recorded
     cls = class_of(*inputs, out)
-    with LOCK:
-        rec = session().ready()
+    with LOCK, recording() as rec:
         try:
             if dtype is not None or casting not in ("same_kind", "unsafe"):  # others may refuse operands
                 raise NoCompiledForm
@@ -229,8 +228,7 @@ def reduce(
     shape = shape_of(x)
     cls = type(x)
     kept = keepdims is not False and bool(operator.index(keepdims))
-    with LOCK:
-        rec = session().ready()
+    with LOCK, recording() as rec:
         try:
             if x._small is not None:
                 raise RunEagerly
@@ -297,8 +295,7 @@ def cast(x: Any, dtype: Any, *, copy: bool = True, order: str = "K") -> Any:
     cls = type(x)
     if not copy and x.dtype == dtype:
         return x
-    with LOCK:
-        rec = session().ready()
+    with LOCK, recording() as rec:
         try:
             refuse_small(shape, (x,), None)
             if not compiles(dtype) or (x.dtype.kind == "c" != dtype.kind):
@@ -323,8 +320,7 @@ def assign(target: Any, value: Any) -> None:
     if fast_path.elementwise("cast", (value,), target) is not None:
         return
     shape, _ = shape_of(target), shape_of(value)
-    with LOCK:
-        rec = session().ready()
+    with LOCK, recording() as rec:
         try:
             char, kind = _assignment(target, value, shape)
             arg = operand(rec, value, shape, kind)
@@ -376,8 +372,7 @@ def assign_where(target: Any, condition: Any, value: Any) -> bool:
     """
     shape = target._shape
     class_of(target, condition, value)
-    with LOCK:
-        rec = session().ready()
+    with LOCK, recording() as rec:
         try:
             if target._readonly or not target._store.char:
                 raise RunEagerly

@@ -11,7 +11,7 @@ from dcarray.tiering import policy
 
 from . import recorder
 from .operands import NoCompiledForm, RunEagerly, commit, fits, kind_of, operand, shape_of, write_result
-from .session import LOCK, session
+from .session import LOCK, recording
 
 __all__ = ["accumulate"]
 
@@ -45,8 +45,7 @@ def accumulate(name: str, x: Any, axis: int, dtype: Any = None, out: Any = None)
     neighbours = x.dtype.kind in "biu" and abs(strides_of(x)[axis]) == 1  # which NumPy adds up as fast
     if policy.eager_call(math.prod(shape), (x,), policy.AT_MEMORY_SPEED if neighbours else 1):
         return NotImplemented
-    with LOCK:
-        rec = session().ready()
+    with LOCK, recording() as rec:
         try:
             loop = resolve_fold(name, kind_of(x), dtype)
             if loop is None or loop[-1] in "eFD":

@@ -18,7 +18,7 @@ import numpy as np
 from dcarray.core import config
 from dcarray.core.backend import backend
 from dcarray.core.device_backend import device_backend
-from dcarray.core.interrupts import HeldSignals
+from dcarray.core.interrupts import Undisturbed
 from dcarray.core.processes import LOCK as LOCK
 from dcarray.core.processes import communicator, foreign_thread_error, simulated
 from dcarray.core.references import LISTED
@@ -66,7 +66,8 @@ class Session:
         call the temporaries of the last one are dead."""
         rec = self.rec
         if rec.due:
-            self._limit_recording(rec)
+            with Undisturbed():
+                self._limit_recording(rec)
         return self.rec
 
     def _limit_recording(self, rec: Recording) -> None:
@@ -148,15 +149,11 @@ class Session:
             If a statement raises a floating-point exception that `numpy.errstate` did not ignore when it was
             recorded.
         """
-        with LOCK:
+        with LOCK, Undisturbed():
             current = self.rec
             if (rec is not None and rec is not current) or not current.log:
                 return
-            if current.writes:
-                with HeldSignals():
-                    after = self._run(current)
-            else:  # it can run again after an interrupt
-                after = self._run(current)
+            after = self._run(current)
             left = self.rec
         after()
         if rec is None:
@@ -164,7 +161,7 @@ class Session:
 
     def flush_sparing(self, rec: Recording, store: Store) -> None:
         """Run a recording because a result of ``store`` is read; it is not stored if that saves work."""
-        with LOCK:
+        with LOCK, Undisturbed():
             # several ranks may find out at different times that it is dead
             left_out = leave_out(rec, store) if rec is self.rec and communicator() is None else None
             if left_out is not None:
@@ -217,11 +214,10 @@ class Session:
         if rec.leftover is None:
             self._end(rec)
         else:
-            with HeldSignals():
-                replay, error = rec.leftover
-                self._end(rec)
-                replay.record(self.rec)
-                self.rec.failure = error
+            replay, error = rec.leftover
+            self._end(rec)
+            replay.record(self.rec)
+            self.rec.failure = error
         if rest is None:
             return after
         failed = self.rec.failure is not None
@@ -261,6 +257,21 @@ def session() -> Session:
     except AttributeError:
         LOCAL.session = Session()
         return LOCAL.session  # type: ignore[no-any-return]
+
+
+class recording(Undisturbed):
+    """A context in which this thread records, with the recording for the next entries.  Handlers and
+    finalizers of the program, which may record themselves, do not run between parts of an entry."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> Recording:  # type: ignore[override]
+        super().__enter__()
+        try:
+            return session().ready()
+        except BaseException:
+            self.__exit__()
+            raise
 
 
 class recording_for:

@@ -2,14 +2,17 @@
 
 import gc
 import os
+import signal
 import threading
 import time
 from _thread import start_new_thread
 from collections.abc import Iterator
 from queue import SimpleQueue
 
+import numpy as np
 import pytest
 
+import dcarray as dc
 from dcarray.core import behind, open_door
 from dcarray.core.native import BUILT
 from dcarray.core.uncollected import thread_without_collections, uncollected, waiting
@@ -117,3 +120,37 @@ def test_what_is_behind_a_door_is_imported_without_collections(
         file.write("import gc\ncollects = gc.get_threshold()[0]\n")
     monkeypatch.setitem(behind, "test", "behind_a_door")
     assert open_door("test").collects == HELD != thresholds()[0]
+
+
+@pytest.mark.parametrize("signals", [False, True])
+def test_finalizers_and_handlers_that_record_find_and_leave_whole_recordings(signals: bool) -> None:
+    seen = []
+
+    class Cycle:
+        def __init__(self, x: np.ndarray) -> None:
+            self.x, self.me = x, self
+
+        def __del__(self, *_: object) -> None:
+            seen.append(float((self.x + 1)[0]))
+
+    before = gc.get_threshold()
+    old = signal.getsignal(signal.SIGALRM)
+    with dc.options(eager_below=0, jit="off"):
+        x = z = dc.asarray(np.ones(100))
+        try:
+            if signals:
+                signal.signal(signal.SIGALRM, Cycle(x).__del__)
+                signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+            else:
+                gc.set_threshold(50, 2, 2)
+            for k in range(3000):
+                if not signals:
+                    Cycle(z)
+                z = z * 1.0 + (x - 1) * k
+                assert k % 100 or float(z.sum()) == 100
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, old)
+            gc.set_threshold(*before)
+        gc.collect()
+    assert len(seen) > 5 and set(seen) == {2.0}

@@ -16,7 +16,7 @@ from dcarray.api.array import evaluate, ndarray
 from dcarray.core import config, fp_state, window
 from dcarray.core.counters import counters, note
 from dcarray.core.handle import Handle, as_class, small
-from dcarray.core.interrupts import HeldSignals
+from dcarray.core.interrupts import Undisturbed
 from dcarray.core.processes import LOCK
 from dcarray.lowering.gpu.host_calls import NotStarted, run_buffer
 from dcarray.lowering.gpu.kernels import check_has_failed
@@ -207,7 +207,7 @@ class DeviceLoopPlan(SizedPlan):
         device = self._device
         device.cache_dir = options.cache_dir
         device.graphs, device.graph_memory = options.graphs, options.graph_memory
-        with LOCK, HeldSignals(), device.running():
+        with LOCK, Undisturbed(), device.running():
             given, used = self._arguments(values, sizes, places)
             if given is None:
                 return None

@@ -13,7 +13,7 @@ from dcarray.core import config, fp_state
 from dcarray.core.counters import counters
 from dcarray.core.faults import is_fault
 from dcarray.core.fp_bits import INVALID, MINDFUL, RAISING
-from dcarray.core.interrupts import HeldSignals, may_stop
+from dcarray.core.interrupts import Undisturbed, may_stop
 from dcarray.core.processes import LOCK
 from dcarray.core.store import FAMILIES, owner
 from dcarray.core.unpatched import perf_counter
@@ -321,7 +321,7 @@ class LoopPlan(SizedPlan):
         if self._rewritten and fp_state.may_raise(state):
             undone = [*undone, *self._rewritten]
         try:
-            with HeldSignals():
+            with Undisturbed():
                 may_stop(stops)
                 restore = self._execute_undoable(arrays, addresses, options, counted_flags, undone, sizes)
         except Stopped:
@@ -348,7 +348,7 @@ class LoopPlan(SizedPlan):
             addresses.append(address)
 
         def restore() -> None:
-            with HeldSignals():
+            with Undisturbed():
                 for (k, where), saved in zip(sizes.windows, arrays[given:], strict=True):
                     arrays[k][where] = saved[where]
                 for a, copy in copies:
