@@ -124,6 +124,19 @@ def test_annotations_of_a_module_are_computed() -> None:
         assert said(text.format(head, seen), True) == said(text.format(head, seen), None)[:-1]
 
 
+@pytest.mark.parametrize("what", ["dcarray's site 0", "dcarray's watch 0", "the range of 0"])
+def test_texts_of_the_program_stay_texts(what: str) -> None:
+    text = f"""
+def f(n):
+    s, what = 0, {what!r}
+    for k in range(n):
+        s += k
+    return s, what
+print(f(9), {what!r})
+"""
+    assert said(text, True) == said(text, None)[:-1]
+
+
 MENTIONS = """
 import {module}
 a = t = 0.0

@@ -30,17 +30,9 @@ VALUES = [
     *["math.trunc(v) + s", "math.copysign(s + 1.0, v)", "math.fmod(v, 1.5) + s * 0.5", "math.erf(v) + s"],
     *["math.erfc(v) - s", "s + math.isnan(v)", "s + math.isinf(v) * 2 + math.isfinite(v)"],
     *["round(v) + s", "s + v % 0.7", "s + v // 0.7", "divmod(v, -1.3)[0] + s", "divmod(v, 2.0)[1] - s"],
-    *[
-        "s + any([v > 0, i > 3])",
-        "s + all((v < 1, i % 2))",
-        "s + (int(v) + round(v) + i)",
-        "s + (any([]) + all([]))",
-    ],
-    *[
-        "s + (1, -2, 5)[i % 3]",
-        "s + [0.5, v, -v][int(abs(v)) % 3]",
-        "s + ((1, 0) if i is None else (2, 3))[1]",
-    ],
+    *["s + any([v > 0, i > 3])", "s + all((v < 1, i % 2))", "s + (int(v) + round(v) + i)"],
+    *["s + (any([]) + all([]))", "s + (1, -2, 5)[i % 3]", "s + [0.5, v, -v][int(abs(v)) % 3]"],
+    *["s + ((1, 0) if i is None else (2, 3))[1]"],
     *["s + sum([abs(i - 5), abs(5 - i), abs(-i)])", "s * 0.5 + pow(v, 2)", "s + np.clip(v, -1, 1)"],
 ]
 

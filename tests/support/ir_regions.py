@@ -107,20 +107,10 @@ def cases(draw: Any, statements: int = 6, **options: Any) -> Case:
 
 
 def make_case(
-    seed: int,
-    statements: int = 5,
-    *,
-    dtypes: str | None = None,
-    rounding: bool = False,
-    gathers: bool = True,
-    calls: bool = True,
-    nests: bool = True,
-    control: bool = True,
-    aliases: bool = True,
-    empty: bool = True,
-    symbolic: bool = False,
-    numpy_bits: bool = True,
-) -> Case:
+    seed: int, statements: int = 5, *, dtypes: str | None = None, rounding: bool = False,
+    gathers: bool = True, calls: bool = True, nests: bool = True, control: bool = True, aliases: bool = True,
+    empty: bool = True, symbolic: bool = False, numpy_bits: bool = True,
+) -> Case:  # fmt: skip
     """The case of a seed.
 
     Parameters

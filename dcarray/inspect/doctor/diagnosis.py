@@ -89,7 +89,7 @@ def source_of(file: str) -> str:
 
 def _line(where: tuple[str, int], name: str, seconds: float, plain: Run, fast: Run | None) -> Line:
     file, number = where
-    rows = source_of(file).splitlines()
+    rows = source_of(file).split("\n")
     text = rows[number - 1].strip() if number <= len(rows) else ""
     times = plain.looks.get(where)
     each = statistics.median(times) if times else None

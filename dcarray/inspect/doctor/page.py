@@ -60,7 +60,7 @@ def _source(file: str, plain: Run) -> str:
     """Return the table of a file's source."""
     times = {line: seconds for (name, line), seconds in plain.lines.items() if name == file}
     rows = []
-    for number, text in enumerate(source_of(file).splitlines(), 1):
+    for number, text in enumerate(source_of(file).rstrip("\n").split("\n"), 1):
         seconds = times.get(number, 0.0)
         share = seconds / plain.seconds
         shade = f' style="background:rgba(11,85,159,{0.08 + 0.4 * share:.2f})"' if share >= 0.001 else ""

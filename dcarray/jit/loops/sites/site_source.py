@@ -85,4 +85,4 @@ class SitePlace(NamedTuple):
 def constant(number: int, kind: str = "site") -> str:
     """Return the text constant that stands for a site, or the watch of an innermost loop, in a syntax tree,
     until `site_code` replaces it in the compiled code."""
-    return f"dcarray's {kind} {number}"
+    return f"\0dcarray's {kind} {number}"
